@@ -1,0 +1,1 @@
+"""Config: what the user said, read without trust and reported without loss."""

@@ -1,0 +1,1 @@
+"""Execute: stages become commits; the only room that acts."""

@@ -1,0 +1,1 @@
+"""Sources: a source is a bounded read, (table, lower, upper] to DataFrame."""

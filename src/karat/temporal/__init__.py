@@ -1,0 +1,1 @@
+"""Temporal: the shared kernel, how rows are named, hashed and put in order."""
