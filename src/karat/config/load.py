@@ -1,0 +1,146 @@
+"""A project folder to a `Config`: every file read, every problem found, nothing started."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from karat.config.curation import Curation
+from karat.config.document import Document, Unreadable, read_documents, scalar
+from karat.config.problems import ConfigProblems, Problem, shown
+from karat.config.references import fill
+from karat.config.resolve import resolve_curation
+from karat.config.resolved import Config, CuratedTable
+from karat.config.settings import ProjectSettings
+from karat.config.validate import validate
+from karat.config.wiring import wiring_problems
+from karat.errors import ConfigError
+
+PROJECT_FILE = "karat.yml"
+DECLARED_IN = (".yml", ".yaml", ".json")
+KINDS = {"curation": Curation}
+MOST_FILES = 2_000
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A table with the place of its declaration."""
+
+    table: CuratedTable
+    document: Document
+    index: int
+
+
+@dataclass
+class Reading:
+    """What has been read so far and what is wrong with it."""
+
+    variables: dict[str, object] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    declared: list[Declared] = field(default_factory=list)
+
+
+def load(folder: Path, variables: Mapping[str, str] | None = None) -> Config:
+    """The project's configuration; raises `ConfigProblems` with everything that is wrong."""
+    folder = folder.resolve()
+    if not (folder / PROJECT_FILE).is_file():
+        message = f"there is no {PROJECT_FILE} in {folder}"
+        raise ConfigError(message, remedy="name the project's folder with --project, or make one with `karat init DIR`")
+    reading = Reading()
+    settings = _settings(folder, dict(variables or {}), reading) or ProjectSettings(project="unknown")
+    lake = lake_root(settings.lake, folder)
+    for file in _files(folder, lake):
+        for document in _documents(folder, file, reading):
+            _declare(document, Config(folder, settings, lake, ()), reading)
+    reading.problems.extend(wiring_problems([(each.table, each.document.file, each.document.line_of(("tables", each.index))) for each in reading.declared]))
+    if reading.problems:
+        raise ConfigProblems(reading.problems)
+    return Config(folder, settings, lake, tuple(each.table for each in reading.declared))
+
+
+def lake_root(lake: str, folder: Path) -> str:
+    """The lake's root as an absolute path, or the URI as it is."""
+    if "://" in lake:
+        return lake.rstrip("/")
+    return str((folder / lake.removeprefix("file:")).resolve())
+
+
+def _settings(folder: Path, given: dict[str, str], reading: Reading) -> ProjectSettings | None:
+    documents = _documents(folder, folder / PROJECT_FILE, reading)
+    if not documents:
+        reading.problems.append(Problem(PROJECT_FILE, 1, "", "the file is empty", remedy="add at least `project: name`"))
+        return None
+    document = documents[0]
+    declared = document.value.get("vars")
+    reading.variables = {**(declared if isinstance(declared, dict) else {}), **{name: scalar(text) for name, text in given.items()}}
+    filled = fill(document, reading.variables)
+    reading.problems.extend(filled.problems)
+    reading.problems.extend(_literal_password(document))
+    settings, problems = validate(ProjectSettings, filled, document)
+    reading.problems.extend(problems)
+    return settings
+
+
+def _literal_password(document: Document) -> Iterator[Problem]:
+    """A password written into the state's URL is a secret in a file; one that comes by reference is not."""
+    state = document.value.get("state")
+    url = state.get("url") if isinstance(state, dict) else None
+    authority = url.split("://", 1)[1].split("/", 1)[0] if isinstance(url, str) and "://" in url else ""
+    password = authority.rpartition("@")[0].partition(":")[2]
+    if password and "${env:" not in password:
+        remedy = "take it out of the URL and add `password: {env: NAME}`"
+        yield Problem(document.file, document.line_of(("state", "url")), "state.url", "a password may not be written into a file", remedy=remedy)
+
+
+def _files(folder: Path, lake: str) -> Iterator[Path]:
+    """Declaration files in a stable order; hidden folders, the lake and data folders that are linked in are not looked into."""
+    found = 0
+    for where, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")) and str(Path(where, name)) != lake)
+        for name in sorted(files):
+            if name.endswith(DECLARED_IN) and not name.startswith(".") and Path(where, name) != folder / PROJECT_FILE:
+                found += 1
+                if found > MOST_FILES:
+                    message = f"more than {MOST_FILES} YAML and JSON files under {folder}"
+                    raise ConfigError(message, remedy="keep data outside the project's folder, or in the lake")
+                yield Path(where, name)
+
+
+def _documents(folder: Path, file: Path, reading: Reading) -> list[Document]:
+    name = file.relative_to(folder).as_posix()
+    try:
+        return read_documents(file.read_text(encoding="utf-8"), name)
+    except Unreadable as unreadable:
+        reading.problems.append(unreadable.problem)
+    except UnicodeDecodeError:
+        reading.problems.append(Problem(name, 1, "", "the file is not UTF-8 text", remedy="save it as UTF-8"))
+    except OSError as unreadable:
+        reading.problems.append(Problem(name, 1, "", f"the file cannot be read: {unreadable.strerror}", remedy="make it readable"))
+    return []
+
+
+def _declare(document: Document, config: Config, reading: Reading) -> None:
+    kind = document.value.get("kind")
+    if kind is None and not _is_ours(document):
+        return
+    if kind not in KINDS:
+        exist = ", ".join(sorted(KINDS))
+        message = "`kind` is missing" if kind is None else "there is no such kind"
+        found = "" if kind is None else shown(kind)
+        reading.problems.append(Problem(document.file, document.line_of(("kind",)), "kind", message, found, f"the kinds are: {exist}"))
+        return
+    filled = fill(document, reading.variables)
+    reading.problems.extend(filled.problems)
+    declaration, problems = validate(KINDS[str(kind)], filled, document)
+    reading.problems.extend(problems)
+    if declaration is not None:
+        tables, problems = resolve_curation(declaration, document, config)
+        reading.problems.extend(problems)
+        reading.declared.extend(Declared(table, document, index) for index, table in tables)
+
+
+def _is_ours(document: Document) -> bool:
+    """A file without `kind` is somebody else's (a bundle, a linter's settings), unless it looks like a declaration."""
+    return "tables" in document.value or "settings" in document.value
+
+

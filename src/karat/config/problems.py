@@ -1,0 +1,47 @@
+"""What is wrong with a configuration: every problem with its place, its value and its remedy, all of them at once."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from karat.errors import ConfigError
+
+LONGEST_VALUE = 80
+"""Values are shown to be recognised, not to be read; a longer one is cut."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to mend: where it is, what stands there, what to do."""
+
+    file: str
+    line: int
+    path: str
+    message: str
+    value: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" + (f" {self.path}" if self.path else "")
+        shown = f" (found {self.value})" if self.value else ""
+        way_out = f"\n    remedy: {self.remedy}" if self.remedy else ""
+        return f"{where}: {self.message}{shown}{way_out}"
+
+    def as_record(self) -> dict[str, object]:
+        """The problem as JSON-ready values."""
+        return asdict(self)
+
+
+class ConfigProblems(ConfigError):
+    """All problems of a project, in the order of files and lines."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(set(problems), key=lambda problem: (problem.file, problem.line, problem.path)))
+        count = len(self.problems)
+        heading = "1 problem" if count == 1 else f"{count} problems"
+        super().__init__(f"{heading} in the configuration:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+
+
+def shown(value: object) -> str:
+    """A value as it is shown to people: short, on one line."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

@@ -1,0 +1,78 @@
+"""What the user said, with defaults filled in and names settled: the only form later rooms see."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from karat.config.names import TableName
+from karat.config.settings import ProjectSettings
+
+
+@dataclass(frozen=True)
+class OrderBy:
+    """One column of an order, with its real direction."""
+
+    column: str
+    descending: bool
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True)
+class CurationBooks:
+    """Where a curation keeps its accounts."""
+
+    control: TableName
+    audit: TableName
+
+
+@dataclass(frozen=True)
+class CuratedTable:
+    """One table to curate, complete."""
+
+    source: TableName
+    target: TableName
+    scd_type: int
+    keys: tuple[str, ...]
+    source_system: str | None
+    watermark: str
+    lookback: str
+    order: tuple[OrderBy, ...]
+    start: str
+    end: str
+    current: str
+    tracked: tuple[str, ...] | None
+    sql_file: Path | None
+    place_late: bool
+    hash: str
+    effective_from: str
+    add_columns: bool
+    open_end: datetime
+    books: CurationBooks
+
+    @property
+    def entity_key(self) -> tuple[str, ...]:
+        """What identifies a row: the business key within its source system."""
+        return self.keys if self.source_system is None else (*self.keys, self.source_system)
+
+    @property
+    def quarantine(self) -> TableName:
+        """Where refused rows go."""
+        return self.target.beside("_quarantine")
+
+
+@dataclass(frozen=True)
+class Config:
+    """A whole project as it was read."""
+
+    folder: Path
+    settings: ProjectSettings
+    lake: str
+    curated: tuple[CuratedTable, ...]
+
+    @property
+    def hash(self) -> str:
+        """Changes when anything declared changes; secrets are references, so none is in it."""
+        text = json.dumps([self.settings.model_dump(mode="json"), [str(table) for table in self.curated]], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

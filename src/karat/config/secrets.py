@@ -1,0 +1,23 @@
+"""Secrets are fetched at the moment of use and never kept in a model, a plan or a message."""
+
+import os
+from pathlib import Path
+
+from karat.config.setting import SecretFromEnv, SecretFromFile
+from karat.errors import ConfigError
+
+
+def reveal(secret: SecretFromEnv | SecretFromFile, project: Path) -> str:
+    """The secret's value; says which reference is empty, never what it held."""
+    if isinstance(secret, SecretFromEnv):
+        value = os.environ.get(secret.env)
+        if not value:
+            message = f"the environment variable {secret.env}, which holds a secret, is not set"
+            raise ConfigError(message, remedy=f"set {secret.env} in the environment of this command")
+        return value
+    path = project / secret.file
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except OSError as unreadable:
+        message = f"the secret file {secret.file} cannot be read"
+        raise ConfigError(message, remedy="create it, readable by the user who runs karat") from unreadable
