@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from karat.config.setting import Setting, Text
 
 _UNIT = r"(?:year|quarter|month|week|day|hour|minute|second|millisecond|microsecond)s?"
-_INTERVAL_WORDS = re.compile(rf"(?:interval\s+)?(?:[-+]?\d+(?:\.\d+)?\s*{_UNIT}[\s,]*)+", re.IGNORECASE)
+_INTERVAL_WORDS = re.compile(rf"(?:interval\s+)?(?:[-+]?\d+(?:\.\d+)?\s*{_UNIT}\s*)+", re.IGNORECASE)
 _INTERVAL_QUOTED = re.compile(rf"(?:interval\s+)?[-+]?'[-+ :.0-9]+'\s*{_UNIT}(?:\s+to\s+{_UNIT})?", re.IGNORECASE)
 _INTERVAL_QUOTED_WORDS = re.compile(rf"interval\s+'(?:[-+]?\d+(?:\.\d+)?\s*{_UNIT}\s*)+'", re.IGNORECASE)
 _ORDER = re.compile(r"(.+?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.IGNORECASE | re.DOTALL)

@@ -52,7 +52,9 @@ def load(folder: Path, variables: Mapping[str, str] | None = None) -> Config:
     for file in _files(folder, lake):
         for document in _documents(folder, file, reading):
             _declare(document, Config(folder, settings, lake, ()), reading)
-    reading.problems.extend(wiring_problems([(each.table, each.document.file, each.document.line_of(("tables", each.index))) for each in reading.declared]))
+    reading.problems.extend(
+        wiring_problems([(each.table, each.document.file, each.document.line_of(("tables", each.index))) for each in reading.declared])
+    )
     if reading.problems:
         raise ConfigProblems(reading.problems)
     return Config(folder, settings, lake, tuple(each.table for each in reading.declared))
@@ -89,7 +91,9 @@ def _literal_password(document: Document) -> Iterator[Problem]:
     password = authority.rpartition("@")[0].partition(":")[2]
     if password and "${env:" not in password:
         remedy = "take it out of the URL and add `password: {env: NAME}`"
-        yield Problem(document.file, document.line_of(("state", "url")), "state.url", "a password may not be written into a file", remedy=remedy)
+        yield Problem(
+            document.file, document.line_of(("state", "url")), "state.url", "a password may not be written into a file", remedy=remedy
+        )
 
 
 def _files(folder: Path, lake: str) -> Iterator[Path]:
@@ -142,5 +146,3 @@ def _declare(document: Document, config: Config, reading: Reading) -> None:
 def _is_ours(document: Document) -> bool:
     """A file without `kind` is somebody else's (a bundle, a linter's settings), unless it looks like a declaration."""
     return "tables" in document.value or "settings" in document.value
-
-

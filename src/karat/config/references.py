@@ -63,11 +63,17 @@ def _resolve(reference: str, variables: Vars) -> str | tuple[str, str]:
         value = os.environ.get(name[1])
         if value:
             return value
-        return name[2] if name[2] is not None else (f"the environment variable {name[1]} is not set", f"set it, or write ${{env:{name[1]}:-default}}")
+        return (
+            name[2]
+            if name[2] is not None
+            else (f"the environment variable {name[1]} is not set", f"set it, or write ${{env:{name[1]}:-default}}")
+        )
     if name := _VARIABLE.fullmatch(reference):
         known = ", ".join(sorted(variables)) or "none"
-        return str(variables[name[1]]) if name[1] in variables else (
-            f"the variable {name[1]} has no value", f"add it under vars in karat.yml or give --var {name[1]}=…; known: {known}"
+        return (
+            str(variables[name[1]])
+            if name[1] in variables
+            else (f"the variable {name[1]} has no value", f"add it under vars in karat.yml or give --var {name[1]}=…; known: {known}")
         )
     if _LEFT_STANDING.fullmatch(reference):
         return f"${{{reference}}}"

@@ -33,7 +33,9 @@ def resolve_curation(curation: Curation, document: Document, config: Config) -> 
         target = named(table.target_table, settings.schema_silver, "tables", index, "target_table")
         if target is not None and target.path is not None:
             place = ("tables", index, "target_table")
-            problems.append(Problem(document.file, document.line_of(place), dotted(place), "a target is given by name", remedy="write schema.table"))
+            problems.append(
+                Problem(document.file, document.line_of(place), dotted(place), "a target is given by name", remedy="write schema.table")
+            )
             continue
         sql = _sql_file(table, settings, config.folder, problems.append, (document, index))
         if source and target and control and audit and table.enabled:
@@ -41,7 +43,9 @@ def resolve_curation(curation: Curation, document: Document, config: Config) -> 
     return resolved, problems
 
 
-def _complete(table: CurationTable, settings: CurationSettings, places: tuple[TableName, TableName, Path | None], books: CurationBooks) -> CuratedTable:
+def _complete(
+    table: CurationTable, settings: CurationSettings, places: tuple[TableName, TableName, Path | None], books: CurationBooks
+) -> CuratedTable:
     source, target, sql = places
     watermark = table.watermark_column or settings.default_watermark_column
     order = table.dedup_order_columns or settings.default_dedup_order_columns or [f"`{watermark}` DESC"]

@@ -37,7 +37,9 @@ def validate(model: type[M], filled: Filled, document: Document) -> tuple[M | No
         errors = failure.errors(include_url=False)
     if _words_became_values(errors, filled):
         return validate(model, filled, document)
-    problems = {(problem.line, problem.path): problem for problem in (_problem(error, model, filled, document) for error in reversed(errors))}
+    problems = {
+        (problem.line, problem.path): problem for problem in (_problem(error, model, filled, document) for error in reversed(errors))
+    }
     return None, list(problems.values())
 
 

@@ -23,7 +23,16 @@ def _written_twice(tables: Sequence[Placed]) -> list[Problem]:
         owned = {str(table.target).lower(), str(table.quarantine).lower()}
         books = {str(table.books.control).lower(), str(table.books.audit).lower()}
         if str(table.target).lower() in books:
-            problems.append(Problem(file, line, "target_table", "the target is also the control or audit table", str(table.target), "give it a name of its own"))
+            problems.append(
+                Problem(
+                    file,
+                    line,
+                    "target_table",
+                    "the target is also the control or audit table",
+                    str(table.target),
+                    "give it a name of its own",
+                )
+            )
         for name in owned:
             earlier = first.setdefault(name, placed)
             if earlier is not placed:

@@ -3,7 +3,8 @@
 An event carries only plain values, so that a line of the log can be written and read back without Karat.
 """
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Literal
 
@@ -22,6 +23,13 @@ class Rows:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+
+    def keys(self) -> Iterator[str]:
+        """The names of the counts; with `[]`, rows can be used as the mapping they print as."""
+        return (field.name for field in fields(self))
+
+    def __getitem__(self, name: str) -> int:
+        return int(getattr(self, name))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,162 @@
+"""The control and audit tables of curation: brought up to date after the data, and from the data's own commits.
+
+They are written once a run. A process that dies before leaves them behind; the next run mends them, because the
+commit that carried the data carried everything they need to say about it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from karat.config.names import TableName
+from karat.config.resolved import CurationBooks
+from karat.execute.curate import Outcome, watermark_of
+from karat.execute.delta import DeltaTables
+from karat.execute.tables import SOURCE, TARGET, Checkpoint, Commit, Layout, Merge
+from karat.execute.world import World
+from karat.temporal.moments import EPOCH, from_micros
+
+CONTROL = T.StructType(
+    [
+        T.StructField("table_name", T.StringType(), nullable=False),
+        T.StructField("watermark_value", T.TimestampType()),
+        T.StructField("last_run_id", T.StringType()),
+        T.StructField("last_run_status", T.StringType()),
+        T.StructField("records_processed", T.LongType()),
+        T.StructField("updated_at", T.TimestampType()),
+    ]
+)
+AUDIT = T.StructType(
+    [
+        T.StructField("run_id", T.StringType(), nullable=False),
+        T.StructField("table_name", T.StringType(), nullable=False),
+        T.StructField("run_start_ts", T.TimestampType()),
+        T.StructField("run_end_ts", T.TimestampType()),
+        T.StructField("status", T.StringType()),
+        T.StructField("records_read", T.LongType()),
+        T.StructField("records_inserted", T.LongType()),
+        T.StructField("records_updated", T.LongType()),
+        T.StructField("watermark_before", T.TimestampType()),
+        T.StructField("watermark_after", T.TimestampType()),
+        T.StructField("error_message", T.StringType()),
+    ]
+)
+
+Value = str | int | datetime | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table's part in a run, as the books record it."""
+
+    table: str
+    outcome: Outcome
+    seconds: float
+    error: str | None
+
+
+def recorded_watermarks(world: World, books: Iterable[CurationBooks]) -> dict[str, datetime]:
+    """What the control tables say, target to watermark; a missing control table says nothing."""
+    found: dict[str, datetime] = {}
+    for control in {each.control for each in books}:
+        tables = world.tables()
+        if tables.exists(control):
+            rows = tables.read(control).select("table_name", F.unix_micros("watermark_value").alias("micros")).collect()
+            found.update({row["table_name"]: from_micros(row["micros"]) for row in rows if row["micros"] is not None})
+    return found
+
+
+def keep_books(world: World, books: CurationBooks, entries: Sequence[Entry]) -> None:
+    """One commit to the audit table, one to the control table; the watermark there never goes back."""
+    if not entries:
+        return
+    tables = world.tables()
+    audits = [_audit(entry, world) for entry in entries] + [row for entry in entries if (row := _mended_audit(entry))]
+    same_run = f"{TARGET}.run_id = {SOURCE}.run_id AND {TARGET}.table_name = {SOURCE}.table_name"
+    _merge(tables, books.audit, AUDIT, Merge(_rows(tables, AUDIT, audits), same_run, insert=AUDIT.names), world)
+    controls = _rows(tables, CONTROL, [_control(entry, world) for entry in entries])
+    same_table = f"{TARGET}.table_name = {SOURCE}.table_name"
+    _merge(tables, books.control, CONTROL, Merge(controls, same_table, update=CONTROL.names, insert=CONTROL.names), world)
+
+
+def _merge(tables: DeltaTables, name: TableName, schema: T.StructType, merge: Merge, world: World) -> None:
+    stage = f"{name}/books"
+    tables.create(name, schema, Layout(), Commit(stage, 0, world.stamp.run_id, world.config.hash))
+    sequence = tables.checkpoint(name, stage).sequence + 1
+    tables.merge(merge, name, Commit(stage, sequence, world.stamp.run_id, world.config.hash))
+
+
+def _control(entry: Entry, world: World) -> Mapping[str, Value]:
+    outcome = entry.outcome
+    reached = outcome.watermark_after or watermark_of(outcome.previous, world.recorded.get(entry.table))
+    marks = [mark for mark in (reached, world.recorded.get(entry.table)) if mark is not None]
+    return {
+        "table_name": entry.table,
+        "watermark_value": max(marks, default=None),
+        "last_run_id": world.stamp.run_id,
+        "last_run_status": outcome.status,
+        "records_processed": outcome.rows.read,
+        "updated_at": world.stamp.started_at + timedelta(seconds=entry.seconds),
+    }
+
+
+def _audit(entry: Entry, world: World) -> Mapping[str, Value]:
+    outcome = entry.outcome
+    return {
+        "run_id": world.stamp.run_id,
+        "table_name": entry.table,
+        "run_start_ts": world.stamp.started_at,
+        "run_end_ts": world.stamp.started_at + timedelta(seconds=entry.seconds),
+        "status": outcome.status,
+        "records_read": outcome.rows.read,
+        "records_inserted": outcome.rows.inserted,
+        "records_updated": outcome.rows.updated,
+        "watermark_before": outcome.watermark_before,
+        "watermark_after": outcome.watermark_after,
+        "error_message": entry.error,
+    }
+
+
+def _mended_audit(entry: Entry) -> Mapping[str, Value] | None:
+    """The audit row of the run whose commit stands in the target; the merge drops it where it is on record."""
+    last: Checkpoint = entry.outcome.previous
+    if last.run_id is None or not last.position:
+        return None
+    started = _moment(last.position.get("started_at"))
+    return {
+        "run_id": last.run_id,
+        "table_name": entry.table,
+        "run_start_ts": started,
+        "run_end_ts": started,
+        "status": "succeeded",
+        "records_read": int(last.position.get("read") or 0),
+        "records_inserted": last.metrics.get("numTargetRowsInserted", 0),
+        "records_updated": last.metrics.get("numTargetRowsUpdated", 0),
+        "watermark_before": _moment(last.position.get("watermark_before")),
+        "watermark_after": _moment(last.position.get("watermark")),
+        "error_message": None,
+    }
+
+
+def _moment(text: str | int | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(str(text)).astimezone(UTC)
+
+
+def _rows(tables: DeltaTables, schema: T.StructType, records: Sequence[Mapping[str, Value]]) -> DataFrame:
+    """Records as rows; times cross as microseconds, so that no local time zone can touch them."""
+    plain = T.StructType([T.StructField(field.name, T.LongType() if _is_time(field) else field.dataType) for field in schema])
+    values = [tuple(_plain(record[name]) for name in schema.names) for record in records]
+    rows = tables.session.createDataFrame(values, plain)
+    return rows.select(*(F.timestamp_micros(field.name).alias(field.name) if _is_time(field) else F.col(field.name) for field in schema))
+
+
+def _is_time(field: T.StructField) -> bool:
+    return isinstance(field.dataType, T.TimestampType)
+
+
+def _plain(value: Value) -> Value:
+    return (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value

@@ -1,0 +1,178 @@
+"""Delta behind the protocol: by path under the lake's root, or by name in a catalog.
+
+The transaction id and the commit's metadata travel as session settings, so every stage works on a session of its own.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from delta import DeltaTable
+from delta.exceptions import DeltaConcurrentModificationException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from karat.config.names import TableName
+from karat.errors import InternalError, SourceUnavailable, StateConflict
+from karat.execute.delta_log import checkpoint_in, settled
+from karat.execute.tables import SOURCE, TARGET, Checkpoint, Commit, Layout, Merge, Written
+from karat.temporal.columns import quoted
+
+RECENT = 50
+"""How many commits are looked at first for a checkpoint; the whole log only if it is not among them."""
+
+ALWAYS = {"delta.enableChangeDataFeed": "true"}
+UNUSUAL_IN_A_NAME = " ,;{}()\n\t="
+"""Letters Parquet does not take in a column's name; column mapping makes them possible."""
+
+
+@dataclass(frozen=True)
+class DeltaTables:
+    """The tables of one lake through one session. The session must be the caller's own: its settings are used for commits."""
+
+    session: SparkSession
+    lake: str
+
+    def exists(self, name: TableName) -> bool:
+        """Whether a Delta table is there."""
+        if self._by_name(name):
+            return bool(self.session.catalog.tableExists(self.address(name)))
+        return bool(DeltaTable.isDeltaTable(self.session, self.address(name)))
+
+    def read(self, name: TableName) -> DataFrame:
+        """The table's rows; an unknown table is the user's to mend."""
+        if not self.exists(name):
+            message = f"there is no table {name} in the lake"
+            raise SourceUnavailable(message, remedy=f"create it, or mend the name; looked at {self.address(name)}")
+        return self._table(name).toDF()
+
+    def create(self, name: TableName, schema: T.StructType, layout: Layout, commit: Commit) -> None:
+        """An empty table with its change feed on; its first commit says that nothing has been consumed yet."""
+        if self.exists(name):
+            return
+        if self._by_name(name):
+            self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.catalog or '')}.{quoted(name.schema)}")
+        builder = DeltaTable.createIfNotExists(self.session).addColumns(schema).partitionedBy(*layout.partition_by)
+        builder = builder.tableName(self.address(name)) if self._by_name(name) else builder.location(self.address(name))
+        mapping = any(letter in field.name for field in schema for letter in UNUSUAL_IN_A_NAME)
+        properties = {**ALWAYS, **layout.properties, **({"delta.columnMapping.mode": "name"} if mapping else {})}
+        for key, value in properties.items():
+            builder = builder.property(key, value)
+        with self._settings({_METADATA: commit.as_text()}):
+            builder.execute()
+
+    def add_columns(self, name: TableName, fields: Sequence[T.StructField]) -> None:
+        """New columns at the end."""
+        added = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in fields)
+        self.session.sql(f"ALTER TABLE {self._sql_name(name)} ADD COLUMNS ({added})")
+
+    def property(self, name: TableName, key: str) -> str | None:
+        """A property of the table, if it is set."""
+        found = self.session.sql(f"SHOW TBLPROPERTIES {self._sql_name(name)}").where(F.col("key") == key).collect()
+        return str(found[0]["value"]) if found else None
+
+    def append(self, rows: DataFrame, to: TableName, commit: Commit) -> Written:
+        """Rows added in one commit."""
+        return self._write(rows, to, commit, "append")
+
+    def overwrite(self, rows: DataFrame, table: TableName, commit: Commit) -> Written:
+        """The content replaced in one commit; the schema stays."""
+        return self._write(rows, table, commit, "overwrite")
+
+    def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
+        """One MERGE, one commit; Delta itself makes none when no row is touched."""
+        builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), merge.on)
+        acts = "" if merge.act is None else f"{SOURCE}.{quoted(merge.act)} = "
+        if merge.update:
+            setting = {quoted(name): f"{SOURCE}.{quoted(name)}" for name in merge.update}
+            builder = builder.whenMatchedUpdate(acts + "'update'" if acts else None, set=setting)
+        if merge.deletes:
+            builder = builder.whenMatchedDelete(acts + "'delete'")
+        values = {quoted(name): f"{SOURCE}.{quoted(name)}" for name in merge.insert}
+        builder = builder.whenNotMatchedInsert(acts + "'insert'" if acts else None, values=values)
+
+        def act() -> Written | None:
+            found = builder.execute().collect()
+            return Written(found[0]["num_inserted_rows"], found[0]["num_updated_rows"], found[0]["num_deleted_rows"]) if found else None
+
+        return self._committed(into, commit, act)
+
+    def checkpoint(self, name: TableName, stage: str) -> Checkpoint:
+        """The stage's last position in the table's own log; an absent table has none."""
+        if not self.exists(name):
+            return Checkpoint(trusted=True)
+        recent = self._table(name).history(RECENT).collect()
+        found = checkpoint_in(recent, stage)
+        if found is None and len(recent) == RECENT:
+            found = checkpoint_in(self._table(name).history().collect(), stage)
+        # A log that was cleaned up says nothing, but the transaction ids in it still hold: the clock is above them all.
+        return found or Checkpoint(sequence=time.time_ns() // 1000)
+
+    def address(self, name: TableName) -> str:
+        """Where the table is: its path, or its name in the catalog."""
+        if self._by_name(name):
+            return ".".join(quoted(part) for part in (name.catalog or "", name.schema, name.table))
+        return f"{self.lake}/{name.path if name.path is not None else f'{name.schema}/{name.table}'}"
+
+    def _write(self, rows: DataFrame, table: TableName, commit: Commit, mode: str) -> Written:
+        def act() -> Written | None:
+            writer = rows.write.format("delta").mode(mode)
+            writer.saveAsTable(self.address(table)) if self._by_name(table) else writer.save(self.address(table))
+            return None
+
+        return self._committed(table, commit, act)
+
+    def _committed(self, table: TableName, commit: Commit, act: Callable[[], Written | None]) -> Written:
+        """Act under the commit's transaction id. Whatever cannot be told from the answer is read from the log, never guessed."""
+        try:
+            with self._settings({_APP: commit.stage, _VERSION: str(commit.sequence), _METADATA: commit.as_text()}):
+                written = act()
+        except DeltaConcurrentModificationException as conflict:
+            message = f"another writer changed {table} at the same time"
+            raise StateConflict(message, remedy="the batch is computed again; run one writer per table") from conflict
+        except Exception:
+            written = self._settled_by_log(table, commit)
+            if written is None:
+                raise
+            return written
+        if written is not None:
+            return written
+        found = self._settled_by_log(table, commit)
+        if found is None:
+            message = f"another run has already written number {commit.sequence} of {commit.stage} into {table}"
+            raise StateConflict(message, remedy="the batch is computed again; run one writer per table")
+        return found
+
+    def _settled_by_log(self, table: TableName, commit: Commit) -> Written | None:
+        """What our commit did if the log has it; None if it never happened."""
+        return settled(self._table(table).history(RECENT).collect(), commit) if self.exists(table) else None
+
+    def _table(self, name: TableName) -> DeltaTable:
+        opened = DeltaTable.forName if self._by_name(name) else DeltaTable.forPath
+        return opened(self.session, self.address(name))
+
+    def _sql_name(self, name: TableName) -> str:
+        return self.address(name) if self._by_name(name) else f"delta.{quoted(self.address(name))}"
+
+    def _by_name(self, name: TableName) -> bool:
+        return name.catalog is not None and name.path is None
+
+    @contextmanager
+    def _settings(self, settings: dict[str, str]) -> Iterator[None]:
+        if self.session.conf.get(_METADATA, ""):
+            message = "two commits were begun on one session"
+            raise InternalError(message)
+        for key, value in settings.items():
+            self.session.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in settings:
+                self.session.conf.unset(key)
+
+
+_APP = "spark.databricks.delta.write.txnAppId"
+_VERSION = "spark.databricks.delta.write.txnVersion"
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"

@@ -1,0 +1,62 @@
+"""What a Delta log says about our own commits: plain functions over rows of its history, newest first."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Row
+
+from karat.execute.tables import Checkpoint, Commit, Written
+
+
+def checkpoint_in(history: Sequence[Row], stage: str) -> Checkpoint | None:
+    """The stage's last position; a table that was restored stands where the restored version stood."""
+    sequence = 0
+    ceiling: int | None = None
+    found: Checkpoint | None = None
+    for row in history:
+        record = ours(row)
+        if record is not None and record["stage"] == stage:
+            sequence = max(sequence, int(record["sequence"]))
+        if found is not None or (ceiling is not None and row["version"] > ceiling):
+            continue
+        if row["operation"] == "RESTORE":
+            ceiling = _restored_version(row, ceiling)
+        elif record is not None and record["stage"] == stage:
+            found = Checkpoint(sequence, record["run_id"], record["position"], metrics(row), trusted=True)
+    if found is None and ceiling is None:
+        return None
+    last = found or Checkpoint(trusted=True)
+    return Checkpoint(sequence, last.run_id, last.position, last.metrics, trusted=True)
+
+
+def settled(history: Sequence[Row], commit: Commit) -> Written | None:
+    """What exactly this commit wrote, if it is in the log."""
+    for row in history:
+        record = ours(row)
+        if record is not None and (record["stage"], record["sequence"], record["run_id"]) == (commit.stage, commit.sequence, commit.run_id):
+            found = metrics(row)
+            inserted = found.get("numTargetRowsInserted", found.get("numOutputRows", 0))
+            return Written(inserted, found.get("numTargetRowsUpdated", 0), found.get("numTargetRowsDeleted", 0))
+    return None
+
+
+def ours(row: Row) -> dict[str, Any] | None:
+    """The metadata of a commit of ours; None for anybody else's."""
+    try:
+        record = json.loads(row["userMetadata"] or "")
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and record.get("karat") == 1 else None
+
+
+def metrics(row: Row) -> Mapping[str, int]:
+    """The commit's own counts."""
+    return {name: int(value) for name, value in (row["operationMetrics"] or {}).items() if str(value).isdigit()}
+
+
+def _restored_version(row: Row, ceiling: int | None) -> int:
+    """The version a table was set back to; an unknown one counts as the very beginning, which only makes us read more."""
+    version = (row["operationParameters"] or {}).get("version")
+    restored = int(version) if str(version).isdigit() else -1
+    return restored if ceiling is None else min(ceiling, restored)

@@ -1,0 +1,113 @@
+"""The one protocol through which tables are read and committed, and the values that cross it.
+
+A commit carries its checkpoint: the act's name, its number in the sequence of such acts, and what it has consumed.
+Committing the same number twice is a no-op, so a rerun can neither lose nor repeat a batch.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from karat.config.names import TableName
+
+TARGET, SOURCE = "held", "new"
+"""What the two sides of a merge are called in its condition."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a write of data records about itself, in the same commit as the data."""
+
+    stage: str
+    sequence: int
+    run_id: str
+    config_hash: str
+    position: Mapping[str, str | int | None] = field(default_factory=dict)
+    """How far the source has been consumed, and what the audit needs should this process die right after."""
+
+    def as_text(self) -> str:
+        """Compact JSON, kept as the commit's user metadata."""
+        body = {
+            "karat": 1,
+            "stage": self.stage,
+            "sequence": self.sequence,
+            "run_id": self.run_id,
+            "config_hash": self.config_hash,
+            "position": dict(self.position),
+        }
+        return json.dumps(body, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The last thing a table's own log says about one stage."""
+
+    sequence: int = 0
+    run_id: str | None = None
+    position: Mapping[str, str | int | None] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    trusted: bool = False
+    """Whether the log says where the stage stands; when it is silent, only the books know."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a commit did, by its own metrics; all zero when there was nothing to do."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Rows with an act each, and how to find the held row an act is about."""
+
+    rows: DataFrame
+    on: str
+    act: str | None = None
+    """The column that says insert, update or delete; None: update what matches, insert what does not."""
+    update: Sequence[str] = ()
+    """The columns an update sets; none: an insert-only merge."""
+    insert: Sequence[str] = ()
+    deletes: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a new table is laid out."""
+
+    partition_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class Tables(Protocol):
+    """Tables of one lake, through one session."""
+
+    def exists(self, name: TableName) -> bool:
+        """Whether the table is there."""
+
+    def read(self, name: TableName) -> DataFrame:
+        """The table's rows as they are now."""
+
+    def create(self, name: TableName, schema: T.StructType, layout: Layout, commit: Commit) -> None:
+        """An empty table, if it is not there yet."""
+
+    def add_columns(self, name: TableName, fields: Sequence[T.StructField]) -> None:
+        """New columns, null in every row that is there."""
+
+    def append(self, rows: DataFrame, to: TableName, commit: Commit) -> Written:
+        """Rows added in one commit."""
+
+    def overwrite(self, rows: DataFrame, table: TableName, commit: Commit) -> Written:
+        """The table's content replaced in one commit."""
+
+    def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
+        """Rows inserted, updated and deleted in one commit; none at all when nothing differs."""
+
+    def checkpoint(self, name: TableName, stage: str) -> Checkpoint:
+        """What the table's log says about the stage."""

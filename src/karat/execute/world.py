@@ -1,0 +1,35 @@
+"""What a run acts with: its configuration, its session, its birth and what the books said when it began."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from karat.config.resolved import Config
+from karat.execute.delta import DeltaTables
+
+
+@dataclass(frozen=True)
+class RunStamp:
+    """Who we are and when it is, decided once; a replay with the same stamp writes the same rows."""
+
+    run_id: str
+    started_at: datetime
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything a stage may touch."""
+
+    config: Config
+    spark: SparkSession
+    stamp: RunStamp
+    recorded: Mapping[str, datetime] = field(default_factory=dict)
+    """Watermark per target as the control tables had it at the start."""
+
+    def tables(self) -> DeltaTables:
+        """Tables through a session of their own: temp views and commit settings of parallel stages cannot meet."""
+        session = self.spark.newSession()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        return DeltaTables(session, self.config.lake)

@@ -1,0 +1,32 @@
+"""Read me first: a run is config → plan → execute, and this page names every step in order.
+
+config    what the user said                    karat.config    no Spark
+plan      which stages, in which order, why     karat.plan      no Spark, no writes
+execute   stages become commits                 karat.execute   the only room that acts
+  sources   a bounded read of the outside       karat.sources
+  silver    rows against what is held           karat.silver    pure
+  tables    one commit, with its checkpoint     karat.execute.delta
+state     a mirror of what the lake says        karat.state
+telemetry what happened, as typed events        karat.telemetry
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from karat.config.resolved import Config
+from karat.execute.books import recorded_watermarks
+from karat.execute.runner import Ended, execute
+from karat.execute.world import World
+from karat.plan.build import Plan, build_plan
+from karat.telemetry.sinks import Sink
+
+
+def plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = ()) -> Plan:
+    """Decide: which stages would run, since when, and why."""
+    return build_plan(config, watermarks, select)
+
+
+def run(stages: Plan, world: World, sink: Sink) -> Ended:
+    """Act: walk exactly the stages that were planned, each from where the lake's own commits say it stands."""
+    books = [stage.table.books for stage in stages.stages]
+    return execute(stages, replace(world, recorded=recorded_watermarks(world, books)), sink)

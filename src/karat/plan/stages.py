@@ -1,0 +1,36 @@
+"""One stage is one act on one table, as a plain value: what it reads, what it writes, since when, and why."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from karat.config.resolved import CuratedTable
+
+
+@dataclass(frozen=True)
+class Curate:
+    """Bring one silver table up to date with its source."""
+
+    table: CuratedTable
+    since: str | None
+    """The watermark on record, as text; None before the first load. Execution asks the target itself."""
+    why: str
+    kind: Literal["curate"] = "curate"
+
+    @property
+    def name(self) -> str:
+        """The name people select it by."""
+        return str(self.table.target)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables it reads."""
+        return (str(self.table.source),)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tables it may write."""
+        return (str(self.table.target), str(self.table.quarantine), str(self.table.books.control), str(self.table.books.audit))
+
+
+Stage = Curate
+"""Every kind of stage; a new kind joins by `|`, and the type checker names each place that must learn it."""

@@ -1,0 +1,129 @@
+"""A project in Python: opened from its folder, run, and read."""
+
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from karat import pipeline
+from karat.config.load import load
+from karat.config.names import is_path, lake_path, table_name
+from karat.config.resolved import Config
+from karat.errors import KaratError
+from karat.execute.runner import Result
+from karat.execute.session import build_session
+from karat.execute.world import RunStamp, World
+from karat.inspect.positions import positions
+from karat.plan.build import Plan
+from karat.state.address import state_url
+from karat.state.writer import StateWriter
+from karat.telemetry.events import Rows, Status
+from karat.telemetry.ledger import Ledger
+from karat.telemetry.log import JsonLog
+from karat.telemetry.notify import Notifier
+from karat.telemetry.sinks import Fanout, Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class StageReport:
+    """How one stage ended."""
+
+    name: str
+    status: Status
+    rows: Rows
+    seconds: float
+    error: str | None
+    failure: BaseException | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a run ended."""
+
+    ok: bool
+    run_id: str
+    stages: tuple[StageReport, ...]
+
+
+class Project:
+    """A folder of declarations and the lake they describe."""
+
+    def __init__(self, config: Config, spark: "SparkSession | None" = None) -> None:
+        self.config = config
+        self._spark = spark
+        self._is_ours = False
+
+    @classmethod
+    def open(cls, folder: str | Path, spark: "SparkSession | None" = None, variables: Mapping[str, str] | None = None) -> "Project":
+        """Read the project's configuration; starts nothing. Raises `ConfigError` with all that is wrong."""
+        return cls(load(Path(folder), variables), spark)
+
+    @property
+    def spark(self) -> "SparkSession":
+        """The session in use: the one handed in, or one built on first need."""
+        if self._spark is None:
+            self._spark = build_session(self.config.settings.spark, f"karat {self.config.settings.project}")
+            self._is_ours = self.config.settings.spark.master != "provided"
+        return self._spark
+
+    def plan(self, select: Sequence[str] = ()) -> Plan:
+        """What a run would do, without Spark and without writing."""
+        return pipeline.plan(self.config, positions(self.config), select)
+
+    def run(self, select: Sequence[str] = (), now: datetime | None = None, sinks: Sequence[Sink] = (), *, progress: bool = False) -> Report:
+        """One bounded pass over everything selected. A table's failure is in the report; only what is wrong beforehand is raised.
+
+        `now` is the run's time (naive means UTC), for replays and tests; `progress` shows the run on the terminal.
+        """
+        stages = self.plan([select] if isinstance(select, str) else select)
+        born = datetime.now(UTC) if now is None else now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
+        stamp = RunStamp(f"{born:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}", born)
+        world = World(self.config, self.spark, stamp)
+        shown = [_terminal()] if progress else []
+        with closing(Fanout([*self._lasting_sinks(), *shown, *sinks])) as sink:
+            ended = pipeline.run(stages, world, sink)
+        return Report(ended.ok, stamp.run_id, tuple(_reported(result) for result in ended.results))
+
+    def table(self, name: str) -> "DataFrame":
+        """Any table of the lake, by name or by path."""
+        found = lake_path(name, self.config.lake) if is_path(name) else table_name(name, "silver", self.config.settings.catalog)
+        catalog = self.config.settings.catalog if found.path is None else None
+        tables = World(self.config, self.spark, RunStamp("", datetime.now(UTC))).tables()
+        return tables.read(type(found)(found.schema, found.table, found.path, catalog))
+
+    def close(self) -> None:
+        """Stop the session if this project built it."""
+        if self._spark is not None and self._is_ours:
+            self._spark.stop()
+            self._spark = None
+
+    def _lasting_sinks(self) -> list[Sink]:
+        """Log, state and notices; a state store that cannot be opened is said and done without."""
+        sinks: list[Sink] = [JsonLog(self.config.folder / ".karat" / "logs")]
+        try:
+            sinks.append(Ledger(StateWriter.open(state_url(self.config.settings.state, self.config.folder))))
+        except KaratError as unreachable:
+            print(f"the run is not recorded in the state store: {unreachable}", file=sys.stderr)  # noqa: T201
+        if self.config.settings.notify is not None:
+            sinks.append(Notifier(self.config.settings.notify, self.config.folder, self.config.settings.project))
+        return sinks
+
+
+def _terminal() -> Sink:
+    from rich.console import Console  # noqa: PLC0415  (only a run that is watched needs it)
+
+    from karat.telemetry.terminal import Terminal  # noqa: PLC0415
+
+    return Terminal(Console(), Console(stderr=True))
+
+
+def _reported(result: Result) -> StageReport:
+    error = str(result.error) if result.error else None
+    return StageReport(result.stage.name, result.outcome.status, result.outcome.rows, result.seconds, error, result.failure)

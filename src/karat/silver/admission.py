@@ -1,0 +1,26 @@
+"""Which rows may go on: a row without its key or its watermark is refused with a reason and lost by nobody."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from karat.temporal.columns import REASON, col
+
+KEY_RULE = "business key is null"
+WATERMARK_RULE = "watermark is null"
+
+
+def with_reason(rows: DataFrame, required: Mapping[str, str]) -> DataFrame:
+    """Every row with the first rule it breaks, `rule: column`, or null. `required`: column to the rule it must keep."""
+    broken = [F.when(col(name).isNull(), F.lit(f"{rule}: {name}")) for name, rule in required.items()]
+    return rows.withColumn(REASON, F.coalesce(*broken, F.lit(None).cast("string")))
+
+
+def requirements(keys: Sequence[str], watermark: str | None, columns: Sequence[str]) -> dict[str, str]:
+    """Of the columns that are there, which may not be null and by which rule."""
+    present = {name.lower() for name in columns}
+    required = {key: KEY_RULE for key in keys if key.lower() in present}
+    if watermark is not None and watermark.lower() in present:
+        required.setdefault(watermark, WATERMARK_RULE)
+    return required

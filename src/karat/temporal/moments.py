@@ -1,0 +1,27 @@
+"""Points in time and spans of it, exact to the microsecond and out of reach of any session's time zone."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def from_micros(micros: int) -> datetime:
+    """The moment this many microseconds after 1970 began, UTC."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def moment(value: datetime) -> Column:
+    """A point in time as a literal column."""
+    return F.timestamp_micros(F.lit((value - EPOCH) // timedelta(microseconds=1)))
+
+
+def interval(text: str) -> Column:
+    """Spark's interval for a text that configuration has already checked."""
+    words = re.sub(r"(?i)^interval\s+", "", text)
+    if words.startswith("'") and words.endswith("'"):
+        words = words[1:-1]
+    return F.expr(f"INTERVAL {words}") if "'" in words else F.expr(f"CAST('{words}' AS INTERVAL)")
