@@ -4,7 +4,7 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,9 +61,17 @@ class Project:
         self._is_ours = False
 
     @classmethod
-    def open(cls, folder: str | Path, spark: "SparkSession | None" = None, variables: Mapping[str, str] | None = None) -> "Project":
+    def open(
+        cls,
+        folder: str | Path,
+        spark: "SparkSession | None" = None,
+        variables: Mapping[str, str] | None = None,
+        *,
+        heartbeat_seconds: int | None = None,
+    ) -> "Project":
         """Read the project's configuration; starts nothing. Raises `ConfigError` with all that is wrong."""
-        return cls(load(Path(folder), variables), spark)
+        config = load(Path(folder), variables)
+        return cls(config if heartbeat_seconds is None else with_heartbeat(config, heartbeat_seconds), spark)
 
     @property
     def spark(self) -> "SparkSession":
@@ -114,6 +122,12 @@ class Project:
         if self.config.settings.notify is not None:
             sinks.append(Notifier(self.config.settings.notify, self.config.folder, self.config.settings.project))
         return sinks
+
+
+def with_heartbeat(config: Config, seconds: int) -> Config:
+    """The configuration with another heartbeat: how often, not what, so its hash may differ without meaning."""
+    runtime = config.settings.runtime.model_copy(update={"heartbeat_seconds": seconds})
+    return replace(config, settings=config.settings.model_copy(update={"runtime": runtime}))
 
 
 def _terminal() -> Sink:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from karat.config.problems import Problem
-from karat.config.resolved import CuratedTable
+from karat.config.resolved import Config, CuratedTable
 
 Placed = tuple[CuratedTable, str, int]
 """A table with the file and line of its declaration."""
@@ -51,3 +51,18 @@ def _waiting_for_itself(tables: Sequence[Placed]) -> list[Problem]:
         remedy = "break the circle: one of them must read something else"
         return [Problem(file, line, "source_table", f"these tables wait for each other: {' ← '.join(path)}", remedy=remedy)]
     return []
+
+
+def missing_files(config: Config) -> list[Problem]:
+    """SQL files that are not there: `check` says so; a run fails the one table and goes on with the others."""
+    return [
+        Problem(
+            file=table.sql_file.relative_to(config.folder).as_posix(),
+            line=1,
+            path=str(table.target),
+            message="this SQL file is named as a transformation and does not exist",
+            remedy="create it, or mend transformation_sql_path",
+        )
+        for table in config.curated
+        if table.sql_file is not None and not table.sql_file.is_file()
+    ]

@@ -1,0 +1,124 @@
+"""The commands. Each loads only what it needs: `check` knows nothing of Spark, and answers at once."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from karat.cli import answers
+from karat.cli.answers import Voice, answering
+from karat.errors import ConfigError
+
+app = typer.Typer(
+    name="karat",
+    help="What many systems say, what an institution believes, and why.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ProjectFolder = Annotated[Path, typer.Option("--project", "-p", help="The project's folder.")]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say only how it ended.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of a failure.")]
+Select = Annotated[list[str] | None, typer.Option("--select", "-s", help="schema.table, silver.*, +with_upstream, with_downstream+.")]
+Var = Annotated[list[str] | None, typer.Option("--var", help="name=value, over the vars of karat.yml.")]
+HERE = Path()
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or the project to add a bundle to.")],
+    example: Annotated[str, typer.Option(help="claims, or empty.")] = "claims",
+    bundle: Annotated[bool, typer.Option("--bundle", help="Add a Databricks Asset Bundle.")] = False,  # noqa: FBT002
+    json: Json = False,  # noqa: FBT002
+    debug: Debug = False,  # noqa: FBT002
+) -> None:
+    """A project that runs."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        answers.init(folder, example, voice, bundle=bundle)
+
+
+@app.command()
+def check(project: ProjectFolder = HERE, var: Var = None, json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:  # noqa: FBT002
+    """Validate everything, in under a second, without Spark."""
+    with answering(Voice(json, quiet, debug)) as voice:
+        answers.check(project, variables(var), voice)
+
+
+@app.command()
+def plan(project: ProjectFolder = HERE, select: Select = None, var: Var = None, json: Json = False, debug: Debug = False) -> None:  # noqa: FBT002
+    """What would run, in order, and why; writes nothing."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        answers.plan(project, select or [], variables(var), voice)
+
+
+@app.command()
+def run(
+    project: ProjectFolder = HERE,
+    select: Select = None,
+    only_tables: Annotated[str | None, typer.Option("--only-tables", help="Comma-separated names; the same as --select.")] = None,
+    heartbeat_seconds: Annotated[int | None, typer.Option("--heartbeat-seconds", min=1, help="How often a long run says it is alive.")] = None,
+    var: Var = None,
+    json: Json = False,  # noqa: FBT002
+    quiet: Quiet = False,  # noqa: FBT002
+    debug: Debug = False,  # noqa: FBT002
+) -> None:
+    """One bounded pass over everything selected, then exit: 0 all well, 1 something failed."""
+    with answering(Voice(json, quiet, debug)) as voice:
+        chosen = [*(select or []), *([only_tables] if only_tables else [])]
+        answers.run(project, chosen, variables(var), voice, heartbeat_seconds)
+
+
+@app.command()
+def tables(project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:  # noqa: FBT002
+    """Every table with its layer, rows, version and last run."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        answers.tables(project, variables(var), voice)
+
+
+@app.command()
+def progress(
+    project: ProjectFolder = HERE,
+    run_id: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run; default: the latest.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Watch the running one until it ends.")] = False,  # noqa: FBT002
+    failures: Annotated[bool, typer.Option("--failures", help="What failed, newest first.")] = False,  # noqa: FBT002
+    json: Json = False,  # noqa: FBT002
+    debug: Debug = False,  # noqa: FBT002
+) -> None:
+    """Live or past runs, from the structured log."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        answers.progress(project, run_id, voice, follow=follow, failures=failures)
+
+
+@app.command()
+def doctor(project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:  # noqa: FBT002
+    """Whether this machine has what a run needs: Java, jars, connections, versions."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        answers.doctor(project, variables(var), voice)
+
+
+@app.command()
+def setup(json: Json = False, debug: Debug = False) -> None:  # noqa: FBT002
+    """Fetch the jars once; also done on first use."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        answers.setup(voice)
+
+
+def variables(given: list[str] | None) -> dict[str, str]:
+    """`["a=1"]` as `{"a": "1"}`."""
+    pairs = [text.partition("=") for text in given or []]
+    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
+        message = f"--var {wrong[0]} has no value"
+        raise ConfigError(message, remedy="write --var name=value")
+    return {name: value for name, _, value in pairs}
+
+
+def main() -> None:
+    """The entry point; `answering` has dealt with every failure a command can have."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)
+    app()

@@ -1,0 +1,17 @@
+"""One Spark session for the whole test process; tests that need none never ask for it."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from karat.config.settings import SparkSettings
+from karat.execute.session import build_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The session every Spark test shares."""
+    session = build_session(SparkSettings(master="local[2]", profile="small"), "karat tests")
+    yield session
+    session.stop()
