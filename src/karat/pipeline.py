@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from karat.config.resolved import Config
-from karat.execute.books import recorded_watermarks
+from karat.execute.books import recorded
 from karat.execute.runner import Ended, execute
 from karat.execute.world import World
 from karat.plan.build import Plan, build_plan
@@ -29,4 +29,4 @@ def plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = 
 def run(stages: Plan, world: World, sink: Sink) -> Ended:
     """Act: walk exactly the stages that were planned, each from where the lake's own commits say it stands."""
     books = [stage.table.books for stage in stages.stages]
-    return execute(stages, replace(world, recorded=recorded_watermarks(world, books)), sink)
+    return execute(stages, replace(world, recorded=recorded(world, books)), sink)

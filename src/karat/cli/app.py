@@ -33,9 +33,9 @@ HERE = Path()
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or the project to add a bundle to.")],
     example: Annotated[str, typer.Option(help="claims, or empty.")] = "claims",
-    bundle: Annotated[bool, typer.Option("--bundle", help="Add a Databricks Asset Bundle.")] = False,  # noqa: FBT002
-    json: Json = False,  # noqa: FBT002
-    debug: Debug = False,  # noqa: FBT002
+    bundle: Annotated[bool, typer.Option("--bundle", help="Add a Databricks Asset Bundle.")] = False,
+    json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """A project that runs."""
     with answering(Voice(json=json, debug=debug)) as voice:
@@ -43,14 +43,14 @@ def init(
 
 
 @app.command()
-def check(project: ProjectFolder = HERE, var: Var = None, json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:  # noqa: FBT002
+def check(project: ProjectFolder = HERE, var: Var = None, json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
     """Validate everything, in under a second, without Spark."""
     with answering(Voice(json, quiet, debug)) as voice:
         answers.check(project, variables(var), voice)
 
 
 @app.command()
-def plan(project: ProjectFolder = HERE, select: Select = None, var: Var = None, json: Json = False, debug: Debug = False) -> None:  # noqa: FBT002
+def plan(project: ProjectFolder = HERE, select: Select = None, var: Var = None, json: Json = False, debug: Debug = False) -> None:
     """What would run, in order, and why; writes nothing."""
     with answering(Voice(json=json, debug=debug)) as voice:
         answers.plan(project, select or [], variables(var), voice)
@@ -61,11 +61,11 @@ def run(
     project: ProjectFolder = HERE,
     select: Select = None,
     only_tables: Annotated[str | None, typer.Option("--only-tables", help="Comma-separated names; the same as --select.")] = None,
-    heartbeat_seconds: Annotated[int | None, typer.Option("--heartbeat-seconds", min=1, help="How often a long run says it is alive.")] = None,
+    heartbeat_seconds: Annotated[int | None, typer.Option("--heartbeat-seconds", min=1, help="Seconds between signs of life.")] = None,
     var: Var = None,
-    json: Json = False,  # noqa: FBT002
-    quiet: Quiet = False,  # noqa: FBT002
-    debug: Debug = False,  # noqa: FBT002
+    json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """One bounded pass over everything selected, then exit: 0 all well, 1 something failed."""
     with answering(Voice(json, quiet, debug)) as voice:
@@ -74,7 +74,7 @@ def run(
 
 
 @app.command()
-def tables(project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:  # noqa: FBT002
+def tables(project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:
     """Every table with its layer, rows, version and last run."""
     with answering(Voice(json=json, debug=debug)) as voice:
         answers.tables(project, variables(var), voice)
@@ -84,10 +84,10 @@ def tables(project: ProjectFolder = HERE, var: Var = None, json: Json = False, d
 def progress(
     project: ProjectFolder = HERE,
     run_id: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run; default: the latest.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Watch the running one until it ends.")] = False,  # noqa: FBT002
-    failures: Annotated[bool, typer.Option("--failures", help="What failed, newest first.")] = False,  # noqa: FBT002
-    json: Json = False,  # noqa: FBT002
-    debug: Debug = False,  # noqa: FBT002
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Watch the running one until it ends.")] = False,
+    failures: Annotated[bool, typer.Option("--failures", help="What failed, newest first.")] = False,
+    json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Live or past runs, from the structured log."""
     with answering(Voice(json=json, debug=debug)) as voice:
@@ -95,14 +95,14 @@ def progress(
 
 
 @app.command()
-def doctor(project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:  # noqa: FBT002
+def doctor(project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:
     """Whether this machine has what a run needs: Java, jars, connections, versions."""
     with answering(Voice(json=json, debug=debug)) as voice:
         answers.doctor(project, variables(var), voice)
 
 
 @app.command()
-def setup(json: Json = False, debug: Debug = False) -> None:  # noqa: FBT002
+def setup(json: Json = False, debug: Debug = False) -> None:
     """Fetch the jars once; also done on first use."""
     with answering(Voice(json=json, debug=debug)) as voice:
         answers.setup(voice)

@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, LiteralString
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -16,13 +16,14 @@ _INTERVAL_QUOTED_WORDS = re.compile(rf"interval\s+'(?:[-+]?\d+(?:\.\d+)?\s*{_UNI
 _ORDER = re.compile(r"(.+?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.IGNORECASE | re.DOTALL)
 
 
-def _refuse(message: str, remedy: str) -> PydanticCustomError:
-    return PydanticCustomError("karat", message.replace("{", "{{").replace("}", "}}"), {"remedy": remedy})  # type: ignore[arg-type]
+def _refusal(message: LiteralString, remedy: str) -> PydanticCustomError:
+    return PydanticCustomError("karat", message, {"remedy": remedy})
 
 
 def _interval(text: str) -> str:
     if not any(form.fullmatch(text.strip()) for form in (_INTERVAL_WORDS, _INTERVAL_QUOTED, _INTERVAL_QUOTED_WORDS)):
-        raise _refuse("not an interval", "write it as Spark does: 2 HOURS, 1 DAY 30 MINUTES, '90' MINUTE")
+        message, remedy = "not an interval", "write it as Spark does: 2 HOURS, 1 DAY 30 MINUTES, '90' MINUTE"
+        raise _refusal(message, remedy)
     return text.strip()
 
 
@@ -33,7 +34,8 @@ def _timestamp(text: str) -> str:
 
 def _order(text: str) -> str:
     if not _ORDER.fullmatch(text.strip()):
-        raise _refuse("not an order column", "write `column ASC` or `column DESC`")
+        message, remedy = "not an order column", "write `column ASC` or `column DESC`"
+        raise _refusal(message, remedy)
     return text.strip()
 
 
@@ -42,7 +44,8 @@ def parse_timestamp(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _refuse("not a timestamp", "write it as 9999-12-31 23:59:59") from None
+        message, remedy = "not a timestamp", "write it as 9999-12-31 23:59:59"
+        raise _refusal(message, remedy) from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -74,7 +77,8 @@ class Scd2Columns(Setting):
     @model_validator(mode="after")
     def _are_three(self) -> "Scd2Columns":
         if len({self.effective_start_date.lower(), self.effective_end_date.lower(), self.is_current.lower()}) != 3:  # noqa: PLR2004
-            raise _refuse("the three columns need three names", "name start, end and current differently")
+            message, remedy = "the three columns need three names", "name start, end and current differently"
+            raise _refusal(message, remedy)
         return self
 
 
@@ -110,7 +114,8 @@ class CurationTable(Setting):
     @model_validator(mode="after")
     def _placing_needs_history(self) -> "CurationTable":
         if self.out_of_order == "place" and self.scd_type == 1:
-            raise _refuse("out_of_order: place needs a table with history", "use scd_type 2, or out_of_order: ignore")
+            message, remedy = "out_of_order: place needs a table with history", "use scd_type 2, or out_of_order: ignore"
+            raise _refusal(message, remedy)
         return self
 
 

@@ -38,7 +38,7 @@ class Document:
         return self.lines.get(place, self.line)
 
 
-class Unreadable(Exception):  # noqa: N818  (a problem on its way to the list, not a failure of the program)
+class Unreadable(Exception):
     """The text of one file cannot become values."""
 
     def __init__(self, problem: Problem) -> None:
@@ -69,7 +69,7 @@ def scalar(text: str) -> object:
     try:
         node = loader.get_single_node()
         plain = isinstance(node, yaml.ScalarNode) and not node.style
-        return yaml.constructor.SafeConstructor().construct_object(node) if plain else text  # type: ignore[no-untyped-call]
+        return yaml.constructor.SafeConstructor().construct_object(node) if plain else text
     except yaml.YAMLError:
         return text
     finally:
@@ -141,7 +141,7 @@ class _Reader:
         self.file = file
         self.lines: dict[Place, int] = {}
         self._seen = 0
-        self._construct = yaml.constructor.SafeConstructor()  # type: ignore[no-untyped-call]
+        self._construct = yaml.constructor.SafeConstructor()
 
     def value(self, node: yaml.Node, place: Place) -> object:
         self._seen += 1
@@ -190,7 +190,7 @@ class _Reader:
         kind = node.tag.rpartition(":")[2]
         if kind not in {"null", "bool", "int", "float", "str"}:
             raise self._problem(node, place, f"the tag {node.tag!r} is not allowed", "write a plain value")
-        value: object = self._construct.construct_object(node)  # type: ignore[no-untyped-call]
+        value: object = self._construct.construct_object(node)
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
 
     def _problem(self, node: yaml.Node, place: Place, message: str, remedy: str) -> Unreadable:

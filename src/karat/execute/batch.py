@@ -64,11 +64,11 @@ def transformed(session: SparkSession, rows: DataFrame, table: CuratedTable) -> 
         raise ConfigError(message, remedy="create it, or mend transformation_sql_path") from None
     rows.createOrReplaceTempView(VIEW)
     # Inside parentheses only a query parses: a statement that would change something cannot be slipped in.
-    return session.sql(f"SELECT * FROM ({sql.strip().rstrip(';')}\n)")
+    return session.sql(f"SELECT * FROM ({sql.strip().rstrip(';')}\n)")  # noqa: S608  (the user's own query is the point)
 
 
 def batch_rows(rows: DataFrame, view: DataFrame, table: CuratedTable) -> DataFrame:
-    """Transformed rows identified, timed, hashed and reduced. Grain: one admitted row per entity (per state, when placing), and the refused."""
+    """Transformed rows identified, timed, hashed, reduced. Grain: one admitted row per entity (when placing: all), and the refused."""
     _check_columns(
         rows.columns, _needed(table, timed=False), f"the transformation of {table.target}" if table.sql_file else str(table.source)
     )

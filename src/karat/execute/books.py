@@ -14,10 +14,10 @@ from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.config.resolved import CurationBooks
-from karat.execute.curate import Outcome, watermark_of
+from karat.execute.curate import Outcome
 from karat.execute.delta import DeltaTables
-from karat.execute.tables import SOURCE, TARGET, Checkpoint, Commit, Layout, Merge
-from karat.execute.world import World
+from karat.execute.tables import SOURCE, TARGET, Commit, Layout, Merge
+from karat.execute.world import Recorded, World
 from karat.temporal.moments import EPOCH, from_micros
 
 CONTROL = T.StructType(
@@ -59,14 +59,16 @@ class Entry:
     error: str | None
 
 
-def recorded_watermarks(world: World, books: Iterable[CurationBooks]) -> dict[str, datetime]:
-    """What the control tables say, target to watermark; a missing control table says nothing."""
-    found: dict[str, datetime] = {}
+def recorded(world: World, books: Iterable[CurationBooks]) -> dict[str, Recorded]:
+    """What the control tables say, by target; a missing control table says nothing."""
+    found: dict[str, Recorded] = {}
     for control in {each.control for each in books}:
         tables = world.tables()
         if tables.exists(control):
-            rows = tables.read(control).select("table_name", F.unix_micros("watermark_value").alias("micros")).collect()
-            found.update({row["table_name"]: from_micros(row["micros"]) for row in rows if row["micros"] is not None})
+            rows = tables.read(control).select("table_name", "last_run_id", F.unix_micros("watermark_value").alias("micros")).collect()
+            for row in rows:
+                mark = None if row["micros"] is None else from_micros(row["micros"])
+                found[row["table_name"]] = Recorded(mark, row["last_run_id"])
     return found
 
 
@@ -75,25 +77,25 @@ def keep_books(world: World, books: CurationBooks, entries: Sequence[Entry]) -> 
     if not entries:
         return
     tables = world.tables()
-    audits = [_audit(entry, world) for entry in entries] + [row for entry in entries if (row := _mended_audit(entry))]
-    same_run = f"{TARGET}.run_id = {SOURCE}.run_id AND {TARGET}.table_name = {SOURCE}.table_name"
-    _merge(tables, books.audit, AUDIT, Merge(_rows(tables, AUDIT, audits), same_run, insert=AUDIT.names), world)
+    audits = [_audit(entry, world) for entry in entries] + [row for entry in entries if (row := _mended_audit(entry, world))]
+    tables.append(_rows(tables, AUDIT, audits), books.audit, _next_commit(tables, books.audit, AUDIT, world))
     controls = _rows(tables, CONTROL, [_control(entry, world) for entry in entries])
     same_table = f"{TARGET}.table_name = {SOURCE}.table_name"
-    _merge(tables, books.control, CONTROL, Merge(controls, same_table, update=CONTROL.names, insert=CONTROL.names), world)
+    merge = Merge(controls, same_table, update=CONTROL.names, insert=CONTROL.names)
+    tables.merge(merge, books.control, _next_commit(tables, books.control, CONTROL, world))
 
 
-def _merge(tables: DeltaTables, name: TableName, schema: T.StructType, merge: Merge, world: World) -> None:
+def _next_commit(tables: DeltaTables, name: TableName, schema: T.StructType, world: World) -> Commit:
+    """The book's next commit; a book that is not there yet is opened."""
     stage = f"{name}/books"
     tables.create(name, schema, Layout(), Commit(stage, 0, world.stamp.run_id, world.config.hash))
-    sequence = tables.checkpoint(name, stage).sequence + 1
-    tables.merge(merge, name, Commit(stage, sequence, world.stamp.run_id, world.config.hash))
+    return Commit(stage, tables.checkpoint(name, stage).sequence + 1, world.stamp.run_id, world.config.hash)
 
 
 def _control(entry: Entry, world: World) -> Mapping[str, Value]:
     outcome = entry.outcome
-    reached = outcome.watermark_after or watermark_of(outcome.previous, world.recorded.get(entry.table))
-    marks = [mark for mark in (reached, world.recorded.get(entry.table)) if mark is not None]
+    known = world.recorded_for(entry.table).watermark
+    marks = [mark for mark in (outcome.watermark_after, known) if mark is not None]
     return {
         "table_name": entry.table,
         "watermark_value": max(marks, default=None),
@@ -121,10 +123,10 @@ def _audit(entry: Entry, world: World) -> Mapping[str, Value]:
     }
 
 
-def _mended_audit(entry: Entry) -> Mapping[str, Value] | None:
-    """The audit row of the run whose commit stands in the target; the merge drops it where it is on record."""
-    last: Checkpoint = entry.outcome.previous
-    if last.run_id is None or not last.position:
+def _mended_audit(entry: Entry, world: World) -> Mapping[str, Value] | None:
+    """The audit row of a run that committed data and died before its books: they stand as that commit found them."""
+    last = entry.outcome.previous
+    if last.run_id is None or not last.position or last.position.get("books_before") != world.recorded_for(entry.table).run_id:
         return None
     started = _moment(last.position.get("started_at"))
     return {

@@ -45,7 +45,7 @@ def curate(stage: Curate, world: World) -> Outcome:
     """Read above the watermark, commit what differs. Reading the same rows again commits nothing."""
     table, tables = stage.table, world.tables()
     previous = tables.checkpoint(table.target, stage.name)
-    before = watermark_of(previous, world.recorded.get(stage.name))
+    before = watermark_of(previous, world.recorded_for(stage.name).watermark)
     source = tables.read(table.source)
     check_source(source, table)
     bounds = Bounds(table.watermark, table.lookback, before)
@@ -109,7 +109,7 @@ def _changes(batch: DataFrame, table: CuratedTable, tables: DeltaTables) -> Data
     """The batch against the rows the target holds for its entities, and for no others."""
     held = tables.read(table.target)
     if table.scd_type == 2 and not table.place_late:  # noqa: PLR2004  (SCD type 2)
-        held = held.where(col(table.current) == F.lit(True))  # noqa: FBT003  (a literal prunes partitions)
+        held = held.where(col(table.current) == F.lit(True))
     adaptive = tables.session.conf.get("spark.sql.adaptive.enabled") == "true"
     wanted = batch.select(PK_HASH)
     of_batch = held.join(wanted if adaptive else F.broadcast(wanted), PK_HASH, "left_semi")
@@ -131,10 +131,11 @@ def _commit(stage: Curate, world: World, previous: Checkpoint, facts: tuple[date
     before, after, read = facts
     position: dict[str, str | int | None] = {
         "source": str(stage.table.source),
-        "watermark": after and after.isoformat(),
-        "watermark_before": before and before.isoformat(),
+        "watermark": after.isoformat() if after else None,
+        "watermark_before": before.isoformat() if before else None,
         "read": read,
         "started_at": world.stamp.started_at.isoformat(),
+        "books_before": world.recorded_for(stage.name).run_id,
     }
     return Commit(stage.name, previous.sequence + 1, world.stamp.run_id, world.config.hash, position)
 

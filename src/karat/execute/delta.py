@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from delta import DeltaTable
 from delta.exceptions import DeltaConcurrentModificationException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -86,12 +86,10 @@ class DeltaTables:
         builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), merge.on)
         acts = "" if merge.act is None else f"{SOURCE}.{quoted(merge.act)} = "
         if merge.update:
-            setting = {quoted(name): f"{SOURCE}.{quoted(name)}" for name in merge.update}
-            builder = builder.whenMatchedUpdate(acts + "'update'" if acts else None, set=setting)
+            builder = builder.whenMatchedUpdate(acts + "'update'" if acts else None, set=_from_source(merge.update))
         if merge.deletes:
             builder = builder.whenMatchedDelete(acts + "'delete'")
-        values = {quoted(name): f"{SOURCE}.{quoted(name)}" for name in merge.insert}
-        builder = builder.whenNotMatchedInsert(acts + "'insert'" if acts else None, values=values)
+        builder = builder.whenNotMatchedInsert(acts + "'insert'" if acts else None, values=_from_source(merge.insert))  # type: ignore[arg-type]
 
         def act() -> Written | None:
             found = builder.execute().collect()
@@ -171,6 +169,11 @@ class DeltaTables:
         finally:
             for key in settings:
                 self.session.conf.unset(key)
+
+
+def _from_source(names: Sequence[str]) -> dict[str, str | Column]:
+    """Each column set to the source's column of the same name."""
+    return {quoted(name): f"{SOURCE}.{quoted(name)}" for name in names}
 
 
 _APP = "spark.databricks.delta.write.txnAppId"

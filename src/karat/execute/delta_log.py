@@ -58,5 +58,5 @@ def metrics(row: Row) -> Mapping[str, int]:
 def _restored_version(row: Row, ceiling: int | None) -> int:
     """The version a table was set back to; an unknown one counts as the very beginning, which only makes us read more."""
     version = (row["operationParameters"] or {}).get("version")
-    restored = int(version) if str(version).isdigit() else -1
+    restored = int(str(version)) if str(version).isdigit() else -1
     return restored if ceiling is None else min(ceiling, restored)

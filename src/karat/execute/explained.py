@@ -13,7 +13,7 @@ _EMPTY_CODES = {"FAILED_EXECUTE_UDF", "TASK_WRITE_FAILED", "INTERNAL_ERROR"}
 LONGEST = 500
 
 
-def explained(failure: BaseException) -> KaratError:
+def explained(failure: BaseException) -> KaratError:  # noqa: PLR0911  (one line per kind of failure)
     """The failure as one of ours; what is ours already stays as it is."""
     match failure:
         case KaratError():

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar, assert_never
 
-from karat.config.resolved import CurationBooks
+from karat.config.resolved import CurationBooks  # noqa: TC001  (dict keys at run time read better typed)
 from karat.errors import KaratError, StateConflict
 from karat.execute.books import Entry, keep_books
 from karat.execute.curate import Outcome, curate
@@ -60,7 +60,7 @@ def execute(plan: Plan, world: World, sink: Sink) -> Ended:
         results = runner.walk()
         broken = _books(world, results, sink)
     failed = (*(result.stage.name for result in results if result.outcome.status == "failed"), *broken)
-    counts = Counter(result.outcome.status for result in results)
+    counts: Counter[str] = Counter(result.outcome.status for result in results)
     ok = not failed and not counts["skipped"]
     sink.emit(RunFinished(run_id, _now(), ok, time.monotonic() - begun, dict(counts), failed))
     return Ended(results, ok)
@@ -111,7 +111,7 @@ class _Runner:
             outcome = _patiently(lambda: _dispatch(stage, self.world))
             return Result(stage, outcome, time.monotonic() - begun)
         except Exception as failure:  # noqa: BLE001  (whatever a table does, the others go on)
-            mark = self.world.recorded.get(stage.name)
+            mark = self.world.recorded_for(stage.name).watermark
             stopped = Outcome("failed", watermark_before=mark, watermark_after=mark)
             return Result(stage, stopped, time.monotonic() - begun, explained(failure), failure)
         finally:

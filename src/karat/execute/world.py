@@ -19,14 +19,26 @@ class RunStamp:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What a control table says about one target."""
+
+    watermark: datetime | None = None
+    run_id: str | None = None
+
+
+@dataclass(frozen=True)
 class World:
     """Everything a stage may touch."""
 
     config: Config
     spark: SparkSession
     stamp: RunStamp
-    recorded: Mapping[str, datetime] = field(default_factory=dict)
-    """Watermark per target as the control tables had it at the start."""
+    recorded: Mapping[str, Recorded] = field(default_factory=dict)
+    """The control tables as they were at the start, by target."""
+
+    def recorded_for(self, target: str) -> Recorded:
+        """What the control table said about one target; nothing before its first run."""
+        return self.recorded.get(target, Recorded())
 
     def tables(self) -> DeltaTables:
         """Tables through a session of their own: temp views and commit settings of parallel stages cannot meet."""

@@ -86,17 +86,17 @@ def _differs() -> Column:
 
 def _is_older(table: CuratedTable, batch: DataFrame, held: DataFrame) -> Column:
     """Whether the batch row comes before the held one: by its time, then by the order columns both sides have."""
-    earlier = F.coalesce(F.col(START) < F.col(MATCH_START), F.lit(False))  # noqa: FBT003  (a Column literal)
-    same_time = F.coalesce(F.col(START) == F.col(MATCH_START), F.lit(False))  # noqa: FBT003
+    earlier = F.coalesce(F.col(START) < F.col(MATCH_START), F.lit(False))
+    same_time = F.coalesce(F.col(START) == F.col(MATCH_START), F.lit(False))
     comparisons = [(col(order.column), col(_held(order)), order.descending) for order in _comparable(table, batch, held)]
 
     def before(later: Column, pair: tuple[Column, Column, bool]) -> Column:
         new, known, descending = pair
         precedes = new < known if descending else new > known
         follows = new > known if descending else new < known
-        return F.when(precedes, F.lit(True)).when(follows, F.lit(False)).otherwise(later)  # noqa: FBT003
+        return F.when(precedes, F.lit(True)).when(follows, F.lit(False)).otherwise(later)
 
-    tie = reduce(before, reversed(comparisons), F.lit(False))  # noqa: FBT003
+    tie = reduce(before, reversed(comparisons), F.lit(False))
     return earlier | (same_time & tie)
 
 

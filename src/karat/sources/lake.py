@@ -15,7 +15,7 @@ from karat.temporal.moments import from_micros, interval, moment
 
 @dataclass(frozen=True)
 class Bounds:
-    """(lower − lookback, upper] on one column; an absent bound is open."""
+    """(lower - lookback, upper] on one column; an absent bound is open."""
 
     column: str
     lookback: str
@@ -40,7 +40,7 @@ class Measure:
 def rows_between(rows: DataFrame, bounds: Bounds) -> DataFrame:
     """The rows inside the bounds. Grain: as the table's."""
     mark = col(bounds.column).cast("timestamp")
-    inside = F.lit(True)  # noqa: FBT003  (a Column literal, not a flag)
+    inside = F.lit(True)
     if bounds.lower is not None:
         inside = mark > moment(bounds.lower) - interval(bounds.lookback)
     if bounds.upper is not None:

@@ -1,7 +1,7 @@
-"""Values to canonical text, text to hashes: the same value gives the same hash in every run and every Spark.
+r"""Values to canonical text, text to hashes: the same value gives the same hash in every run and every Spark.
 
-Parts are joined by `|`. Inside a part `\\` and `|` are escaped by `\\`, a null is `__NULL__` and a text that reads
-`__NULL__` is written `\\__NULL__`: so ("a|b", "c") is not ("a", "b|c"), and nothing is mistaken for nothing.
+Parts are joined by `|`. Inside a part `\` and `|` are escaped by `\`, a null is `__NULL__` and a text that reads
+`__NULL__` is written `\__NULL__`: so ("a|b", "c") is not ("a", "b|c"), and nothing is mistaken for nothing.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ def canonical(value: Column, data_type: T.DataType) -> Column:
     return F.coalesce(told_apart, F.lit(NULL_TEXT))
 
 
-def _text(value: Column, data_type: T.DataType) -> Column:
+def _text(value: Column, data_type: T.DataType) -> Column:  # noqa: PLR0911  (one line per type)
     match data_type:
         case T.StringType():
             return F.trim(value)
