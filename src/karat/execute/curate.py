@@ -50,20 +50,26 @@ def curate(stage: Curate, world: World) -> Outcome:
     check_source(source, table)
     bounds = Bounds(table.watermark, table.lookback, before)
     tables.session.conf.set("spark.sql.adaptive.enabled", "false")  # one row comes back: nothing to plan anew
-    incoming = with_refusals(rows_between(source, bounds), table)
-    size = measure(incoming, table.watermark)
-    after = max((mark for mark in (before, size.highest) if mark is not None), default=None)
-    if size.rows == 0:
-        return Outcome("unchanged", Rows(), before, after, previous)
-    _plan_for(size, tables)
-    incoming = with_refusals(rows_between(source, bounds.up_to(size.highest)), table)
-    commit = _commit(stage, world, previous, (before, after, size.rows))
-    refused = incoming.where(F.col(REASON).isNotNull()) if size.refused else None
-    quarantined = quarantine(refused, table, tables, commit) if refused is not None else 0
-    written, refused_later = _apply(_batch(source, incoming, tables, table, bounds.up_to(size.highest)), table, tables, commit)
-    rows = Rows(size.rows, 0, 0, quarantined + refused_later, 0, written.inserted, written.updated, written.deleted)
-    changed = written != Written() or rows.quarantined
+    # A first load may be the whole source: too much to keep, and read only once more.
+    with _kept(with_refusals(rows_between(source, bounds), table), wanted=before is not None) as incoming:
+        size = measure(incoming, table.watermark)
+        after = max((mark for mark in (before, size.highest) if mark is not None), default=None)
+        if size.rows == 0:
+            return Outcome("unchanged", Rows(), before, after, previous)
+        batch = Batch(source, incoming.transform(rows_between, bounds.up_to(size.highest)), size)
+        commit = _commit(stage, world, previous, (before, after, size.rows))
+        rows = _land(batch, table, tables, commit)
+    changed = rows.inserted or rows.updated or rows.deleted or rows.quarantined
     return Outcome("succeeded" if changed else "unchanged", rows, before, after, previous)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is to be brought in: the source it comes from, its rows above the watermark, and their measure."""
+
+    source: DataFrame
+    incoming: DataFrame
+    size: Measure
 
 
 def watermark_of(checkpoint: Checkpoint, recorded: datetime | None) -> datetime | None:
@@ -79,44 +85,48 @@ def watermark_of(checkpoint: Checkpoint, recorded: datetime | None) -> datetime 
     return max((mark for mark in (committed, recorded) if mark is not None), default=None)
 
 
-def _batch(source: DataFrame, incoming: DataFrame, tables: DeltaTables, table: CuratedTable, bounds: Bounds) -> DataFrame:
+def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit) -> Rows:
+    """Refused rows to quarantine, the others against the target; what differs in one commit."""
+    _plan_for(batch.size, tables)
+    refused = batch.incoming.where(F.col(REASON).isNotNull())
+    quarantined = quarantine(refused, table, tables, commit) if batch.size.refused else 0
+    rows = _comparable(batch, table, tables)
+    is_new = prepare_target(rows.schema, table, tables, commit)
+    held = tables.read(table.target)
+    with _kept(_changes(rows, held.limit(0) if is_new else held, table, tables)) as changes:
+        acts = {row[ACT]: row["count"] for row in changes.groupBy(ACT).count().collect()}
+        if acts.pop(REFUSE, 0):
+            columns = (*business_columns(rows.columns, table), REASON)
+            late = changes.where(F.col(ACT) == REFUSE).select(*(col(name) for name in columns))
+            quarantined += quarantine(late, table, tables, commit)
+        written = Written()
+        if acts:
+            written = tables.merge(curated_merge(changes.where(F.col(ACT) != REFUSE), rows.columns, table), table.target, commit)
+    return Rows(batch.size.rows, 0, 0, quarantined, 0, written.inserted, written.updated, written.deleted)
+
+
+def _comparable(batch: Batch, table: CuratedTable, tables: DeltaTables) -> DataFrame:
     """The rows to set against the target. Grain: see `batch_rows`."""
+    incoming = batch.incoming
     if table.place_late:
-        everything = rows_between(source, Bounds(bounds.column, bounds.lookback, None, bounds.upper))
-        touched = admitted(incoming, table)
-        incoming = with_refusals(all_of_these_entities(everything, touched, table), table)
+        everything = rows_between(batch.source, Bounds(table.watermark, table.lookback, None, batch.size.highest))
+        incoming = with_refusals(all_of_these_entities(everything, admitted(incoming, table), table), table)
     view = admitted(incoming, table)
     return batch_rows(transformed(tables.session, view, table), view, table)
 
 
-def _apply(batch: DataFrame, table: CuratedTable, tables: DeltaTables, commit: Commit) -> tuple[Written, int]:
-    """Commit what differs; also how many rows were newly refused after the transformation."""
-    prepare_target(batch.schema, table, tables, commit)
-    with _kept(batch), _kept(_changes(batch, table, tables)) as changes:
-        acts = {row[ACT]: row["count"] for row in changes.groupBy(ACT).count().collect()}
-        refused = acts.pop(REFUSE, 0)
-        quarantined = 0
-        if refused:
-            rows = changes.where(F.col(ACT) == REFUSE).select(*(col(name) for name in (*business_columns(batch.columns, table), REASON)))
-            quarantined = quarantine(rows, table, tables, commit)
-        if not acts:
-            return Written(), quarantined
-        merge = curated_merge(changes.where(F.col(ACT) != REFUSE), batch.columns, table)
-        return tables.merge(merge, table.target, commit), quarantined
-
-
-def _changes(batch: DataFrame, table: CuratedTable, tables: DeltaTables) -> DataFrame:
+def _changes(rows: DataFrame, held: DataFrame, table: CuratedTable, tables: DeltaTables) -> DataFrame:
     """The batch against the rows the target holds for its entities, and for no others."""
-    held = tables.read(table.target)
     if table.scd_type == 2 and not table.place_late:  # noqa: PLR2004  (SCD type 2)
         held = held.where(col(table.current) == F.lit(True))
-    adaptive = tables.session.conf.get("spark.sql.adaptive.enabled") == "true"
-    wanted = batch.select(PK_HASH)
-    of_batch = held.join(wanted if adaptive else F.broadcast(wanted), PK_HASH, "left_semi")
-    near = of_batch if adaptive else F.broadcast(of_batch)
+    measured = tables.session.conf.get("spark.sql.adaptive.enabled") == "false"
+    wanted = rows.select(PK_HASH)
+    near = held.join(F.broadcast(wanted) if measured else wanted, PK_HASH, "left_semi")
     if table.place_late:
-        return placed_changes(batch, of_batch, table)
-    return state_changes(batch, near, table) if table.scd_type == 1 else version_changes(batch, near, table)
+        return placed_changes(rows, near, table)
+    # Few on both sides by now: a merge join in one partition is a stage, a second broadcast would be a job.
+    near = near.hint("merge") if measured else near
+    return state_changes(rows, near, table) if table.scd_type == 1 else version_changes(rows, near, table)
 
 
 def _plan_for(size: Measure, tables: DeltaTables) -> None:
@@ -141,10 +151,12 @@ def _commit(stage: Curate, world: World, previous: Checkpoint, facts: tuple[date
 
 
 @contextmanager
-def _kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """The rows computed once and held while they are needed."""
-    rows.persist(StorageLevel.MEMORY_AND_DISK)
+def _kept(rows: DataFrame, *, wanted: bool = True) -> Iterator[DataFrame]:
+    """The rows computed once and held while they are needed; merely handed on when they are not wanted kept."""
+    if wanted:
+        rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         yield rows
     finally:
-        rows.unpersist()
+        if wanted:
+            rows.unpersist()

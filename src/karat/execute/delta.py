@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from delta import DeltaTable
 from delta.exceptions import DeltaConcurrentModificationException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
-from karat.execute.delta_log import checkpoint_in, settled
+from karat.execute.delta_log import LogEntry, checkpoint_in, local_history, settled
 from karat.execute.tables import SOURCE, TARGET, Checkpoint, Commit, Layout, Merge, Written
 from karat.temporal.columns import quoted
 
@@ -70,8 +69,8 @@ class DeltaTables:
 
     def property(self, name: TableName, key: str) -> str | None:
         """A property of the table, if it is set."""
-        found = self.session.sql(f"SHOW TBLPROPERTIES {self._sql_name(name)}").where(F.col("key") == key).collect()
-        return str(found[0]["value"]) if found else None
+        rows = self.session.sql(f"SHOW TBLPROPERTIES {self._sql_name(name)}").collect()
+        return next((str(row["value"]) for row in rows if row["key"] == key), None)
 
     def append(self, rows: DataFrame, to: TableName, commit: Commit) -> Written:
         """Rows added in one commit."""
@@ -101,10 +100,10 @@ class DeltaTables:
         """The stage's last position in the table's own log; an absent table has none."""
         if not self.exists(name):
             return Checkpoint(trusted=True)
-        recent = self._table(name).history(RECENT).collect()
+        recent = self._history(name, RECENT)
         found = checkpoint_in(recent, stage)
         if found is None and len(recent) == RECENT:
-            found = checkpoint_in(self._table(name).history().collect(), stage)
+            found = checkpoint_in(self._history(name, None), stage)
         # A log that was cleaned up says nothing, but the transaction ids in it still hold: the clock is above them all.
         return found or Checkpoint(sequence=time.time_ns() // 1000)
 
@@ -145,7 +144,15 @@ class DeltaTables:
 
     def _settled_by_log(self, table: TableName, commit: Commit) -> Written | None:
         """What our commit did if the log has it; None if it never happened."""
-        return settled(self._table(table).history(RECENT).collect(), commit) if self.exists(table) else None
+        return settled(self._history(table, RECENT), commit) if self.exists(table) else None
+
+    def _history(self, name: TableName, limit: int | None) -> list[LogEntry]:
+        """Commits, newest first: from a local log directly, else through Spark, at the price of a job."""
+        found = None if self._by_name(name) else local_history(self.address(name), limit)
+        if found is not None:
+            return found
+        table = self._table(name)
+        return [row.asDict() for row in (table.history() if limit is None else table.history(limit)).collect()]
 
     def _table(self, name: TableName) -> DeltaTable:
         opened = DeltaTable.forName if self._by_name(name) else DeltaTable.forPath

@@ -4,12 +4,26 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Row
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from karat.execute.tables import Checkpoint, Commit, Written
 
+LogEntry = dict[str, Any]
+"""A commit as the log tells it: version, operation, operationParameters, operationMetrics, userMetadata."""
 
-def checkpoint_in(history: Sequence[Row], stage: str) -> Checkpoint | None:
+
+def local_history(path: str, limit: int | None) -> list[LogEntry] | None:
+    """The log of a table on a local disk, newest first, without a Spark job; None where it cannot be read that way."""
+    if "://" in path:
+        return None
+    try:
+        return DeltaTable(path).history(limit)
+    except (DeltaError, OSError, ValueError):
+        return None
+
+
+def checkpoint_in(history: Sequence[LogEntry], stage: str) -> Checkpoint | None:
     """The stage's last position; a table that was restored stands where the restored version stood."""
     sequence = 0
     ceiling: int | None = None
@@ -30,7 +44,7 @@ def checkpoint_in(history: Sequence[Row], stage: str) -> Checkpoint | None:
     return Checkpoint(sequence, last.run_id, last.position, last.metrics, trusted=True)
 
 
-def settled(history: Sequence[Row], commit: Commit) -> Written | None:
+def settled(history: Sequence[LogEntry], commit: Commit) -> Written | None:
     """What exactly this commit wrote, if it is in the log."""
     for row in history:
         record = ours(row)
@@ -41,22 +55,22 @@ def settled(history: Sequence[Row], commit: Commit) -> Written | None:
     return None
 
 
-def ours(row: Row) -> dict[str, Any] | None:
+def ours(row: LogEntry) -> dict[str, Any] | None:
     """The metadata of a commit of ours; None for anybody else's."""
     try:
-        record = json.loads(row["userMetadata"] or "")
+        record = json.loads(row.get("userMetadata") or "")
     except ValueError:
         return None
     return record if isinstance(record, dict) and record.get("karat") == 1 else None
 
 
-def metrics(row: Row) -> Mapping[str, int]:
+def metrics(row: LogEntry) -> Mapping[str, int]:
     """The commit's own counts."""
-    return {name: int(value) for name, value in (row["operationMetrics"] or {}).items() if str(value).isdigit()}
+    return {name: int(value) for name, value in (row.get("operationMetrics") or {}).items() if str(value).isdigit()}
 
 
-def _restored_version(row: Row, ceiling: int | None) -> int:
+def _restored_version(row: LogEntry, ceiling: int | None) -> int:
     """The version a table was set back to; an unknown one counts as the very beginning, which only makes us read more."""
-    version = (row["operationParameters"] or {}).get("version")
+    version = (row.get("operationParameters") or {}).get("version")
     restored = int(str(version)) if str(version).isdigit() else -1
     return restored if ceiling is None else min(ceiling, restored)

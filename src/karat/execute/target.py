@@ -17,13 +17,13 @@ HASH_PROPERTY = "karat.hash"
 _WIDENING: dict[type[T.DataType], int] = {T.ByteType: 1, T.ShortType: 2, T.IntegerType: 3, T.LongType: 4}
 
 
-def prepare_target(shape: T.StructType, table: CuratedTable, tables: DeltaTables, commit: Commit) -> None:
-    """The target exists afterwards and can take the batch; otherwise an error says what stands in the way."""
+def prepare_target(shape: T.StructType, table: CuratedTable, tables: DeltaTables, commit: Commit) -> bool:
+    """The target exists afterwards and can take the batch; an error says what stands in the way. True: it was made just now."""
     wanted = target_schema(shape, table)
     if not tables.exists(table.target):
         birth = Commit(commit.stage, 0, commit.run_id, commit.config_hash)
         tables.create(table.target, wanted, _layout(table), birth)
-        return
+        return True
     held = {field.name.lower(): field for field in tables.read(table.target).schema}
     for field in wanted:
         present = held.get(field.name.lower())
@@ -39,6 +39,7 @@ def prepare_target(shape: T.StructType, table: CuratedTable, tables: DeltaTables
         raise ConfigError(message, remedy="set schema_evolution: add, or leave the columns out of the transformation")
     if new:
         tables.add_columns(table.target, new)
+    return False
 
 
 def curated_merge(rows: DataFrame, batch_columns: Sequence[str], table: CuratedTable) -> Merge:
