@@ -25,8 +25,9 @@ from karat.config.settings import SparkSettings
 from karat.execute import delta
 from karat.execute.delta import DeltaTables
 from karat.execute.session import build_session
-from karat.execute.tables import Commit, Layout, Merge, Written
+from karat.execute.tables import Layout, Merge
 from karat.silver.shape import target_schema
+from karat.state.commits import Commit, Written
 from karat.temporal.columns import DIFF_HASH, PK_HASH
 from karat.temporal.hashing import hash_of
 
@@ -65,7 +66,8 @@ def prepare(folder: Path, spark: SparkSession, size: Size) -> Project:
     """A project whose target already holds all versions, and the same table again for the hand-written MERGE."""
     table = {
         "source_table": "bronze.thing", "target_table": "silver.thing", "scd_type": 2, "business_key_columns": ["thing_id"],
-        "source_system_column": "source_system", "watermark_column": "ingestion_ts", "lookback_interval": "1 SECOND", "track_columns": ATTRIBUTES,
+        "source_system_column": "source_system", "watermark_column": "ingestion_ts", "lookback_interval": "1 SECOND",
+        "track_columns": ATTRIBUTES,
     }  # fmt: skip
     (folder / "karat.yml").write_text("project: bench\n")
     (folder / "curation.json").write_text(json.dumps({"kind": "curation", "tables": [table]}))
@@ -137,7 +139,8 @@ def by_karat(project: Project, spark: SparkSession, found: dict[str, float]) -> 
     found["whole run"] = time.monotonic() - began
     stage = report.stages[0]
     if stage.status != "succeeded":
-        raise SystemExit(f"the stage {stage.status}: {stage.error}")
+        message = f"the stage {stage.status}: {stage.error}"
+        raise SystemExit(message)
     found.update(
         {"karat": stage.seconds, "rows": stage.rows.inserted + stage.rows.updated, "jobs": jobs.all(), "jobs beyond": jobs.beyond_merge()}
     )

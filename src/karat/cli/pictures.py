@@ -15,14 +15,15 @@ def tables_picture(found: Sequence[LakeTable]) -> None:
     """One line a table."""
     picture = _picture("table", "layer", "rows", "version", "changed", "last run", "status", right={"rows", "version"})
     for table in found:
-        cells = (table.name, table.layer, table.rows, table.version, table.changed_at, table.last_run, table.status)
+        changed = table.changed_at and table.changed_at[:16].replace("T", " ")
+        cells = (table.name, table.layer, table.rows, table.version, changed, table.last_run, table.status)
         picture.add_row(*("" if cell is None else str(cell) for cell in cells))
-    Console().print(picture if found else "the lake holds no tables yet")
+    _console().print(picture if found else "the lake holds no tables yet")
 
 
 def run_picture(run: RunSummary) -> None:
     """A run and its stages."""
-    console = Console()
+    console = _console()
     began = f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC" if run.started_at else "unknown"
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
     console.print(f"run {run.run_id} of {run.project}: {run.state}{took}, begun {began}", highlight=False)
@@ -42,7 +43,7 @@ def run_picture(run: RunSummary) -> None:
 
 def failures_picture(found: Sequence[Failure]) -> None:
     """What failed, newest first."""
-    console = Console()
+    console = _console()
     for failure in found:
         console.print(f"{failure.at} {failure.stage} (run {failure.run_id})\n  {failure.error}", highlight=False, markup=False)
     if not found:
@@ -57,6 +58,15 @@ def record_line(record: Mapping[str, Any]) -> str:
 
 
 _COUNTS = {"read", "inserted", "updated", "deleted", "quarantined", "seconds"}
+
+
+WIDE = 160
+"""Off a terminal nothing is cut: a file has no edge."""
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDE)
 
 
 def _picture(*headings: str, right: set[str]) -> Table:

@@ -16,8 +16,9 @@ from karat.config.names import TableName
 from karat.config.resolved import CurationBooks
 from karat.execute.curate import Outcome
 from karat.execute.delta import DeltaTables
-from karat.execute.tables import SOURCE, TARGET, Commit, Layout, Merge
+from karat.execute.tables import SOURCE, TARGET, Layout, Merge
 from karat.execute.world import Recorded, World
+from karat.state.commits import Commit
 from karat.temporal.moments import EPOCH, from_micros
 
 CONTROL = T.StructType(

@@ -13,7 +13,6 @@ from karat.config.resolved import CuratedTable
 from karat.execute.batch import admitted, all_of_these_entities, batch_rows, check_source, transformed, with_refusals
 from karat.execute.delta import DeltaTables
 from karat.execute.quarantine import quarantine
-from karat.execute.tables import Checkpoint, Commit, Written
 from karat.execute.target import curated_merge, prepare_target
 from karat.execute.world import World
 from karat.plan.stages import Curate
@@ -21,6 +20,7 @@ from karat.silver.changes import REFUSE, state_changes, version_changes
 from karat.silver.placing import placed_changes
 from karat.silver.shape import business_columns
 from karat.sources.lake import Bounds, Measure, measure, rows_between
+from karat.state.commits import Checkpoint, Commit, Written
 from karat.telemetry.events import Rows, Status
 from karat.temporal.columns import ACT, PK_HASH, REASON, col
 

@@ -15,8 +15,8 @@ from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
-from karat.execute.delta_log import LogEntry, checkpoint_in, local_history, settled
-from karat.execute.tables import SOURCE, TARGET, Checkpoint, Commit, Layout, Merge, Written
+from karat.execute.tables import SOURCE, TARGET, Layout, Merge
+from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, local_history, settled
 from karat.temporal.columns import quoted
 
 RECENT = 50

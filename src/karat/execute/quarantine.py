@@ -8,7 +8,8 @@ from pyspark.sql import types as T
 
 from karat.config.resolved import CuratedTable
 from karat.execute.delta import DeltaTables
-from karat.execute.tables import SOURCE, TARGET, Commit, Layout, Merge
+from karat.execute.tables import SOURCE, TARGET, Layout, Merge
+from karat.state.commits import Commit
 from karat.temporal.columns import REASON, col
 
 SCHEMA = T.StructType(

@@ -4,7 +4,6 @@ A commit carries its checkpoint: the act's name, its number in the sequence of s
 Committing the same number twice is a no-op, so a rerun can neither lose nor repeat a batch.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -13,54 +12,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
+from karat.state.commits import Checkpoint, Commit, Written
 
 TARGET, SOURCE = "held", "new"
 """What the two sides of a merge are called in its condition."""
-
-
-@dataclass(frozen=True)
-class Commit:
-    """What a write of data records about itself, in the same commit as the data."""
-
-    stage: str
-    sequence: int
-    run_id: str
-    config_hash: str
-    position: Mapping[str, str | int | None] = field(default_factory=dict)
-    """How far the source has been consumed, and what the audit needs should this process die right after."""
-
-    def as_text(self) -> str:
-        """Compact JSON, kept as the commit's user metadata."""
-        body = {
-            "karat": 1,
-            "stage": self.stage,
-            "sequence": self.sequence,
-            "run_id": self.run_id,
-            "config_hash": self.config_hash,
-            "position": dict(self.position),
-        }
-        return json.dumps(body, separators=(",", ":"))
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """The last thing a table's own log says about one stage."""
-
-    sequence: int = 0
-    run_id: str | None = None
-    position: Mapping[str, str | int | None] = field(default_factory=dict)
-    metrics: Mapping[str, int] = field(default_factory=dict)
-    trusted: bool = False
-    """Whether the log says where the stage stands; when it is silent, only the books know."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """What a commit did, by its own metrics; all zero when there was nothing to do."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True)

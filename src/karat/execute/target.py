@@ -8,8 +8,9 @@ from pyspark.sql import types as T
 from karat.config.resolved import CuratedTable
 from karat.errors import ConfigError
 from karat.execute.delta import DeltaTables
-from karat.execute.tables import SOURCE, TARGET, Commit, Layout, Merge
+from karat.execute.tables import SOURCE, TARGET, Layout, Merge
 from karat.silver.shape import business_columns, target_schema
+from karat.state.commits import Commit
 from karat.temporal.columns import ACT, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, quoted
 
 HASH_LENGTH = {"md5": 32, "sha256": 64}

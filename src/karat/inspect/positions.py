@@ -1,8 +1,5 @@
 """How far each stage has read: from the mirror, and where that is silent from the lake's own commits."""
 
-import json
-from typing import Any
-
 from karat.config.resolved import Config
 from karat.errors import KaratError
 from karat.state.address import state_url
@@ -23,24 +20,9 @@ def positions(config: Config) -> dict[str, str]:
 
 
 def committed_position(lake: str, name: str) -> str | None:
-    """The watermark in the newest commit of ours, read from a Delta log without a JVM; None where there is none to read."""
-    from deltalake import DeltaTable  # noqa: PLC0415  (a quarter of a second that most commands need not spend)
-    from deltalake.exceptions import DeltaError  # noqa: PLC0415
+    """The watermark in the target's own log; None where there is none, or none to read without Spark."""
+    from karat.state.commits import checkpoint_in, local_history  # noqa: PLC0415  (a moment that a kept mirror saves)
 
-    path = f"{lake}/{name.replace('.', '/')}"
-    try:
-        if not DeltaTable.is_deltatable(path):
-            return None
-        history = DeltaTable(path).history()
-    except (DeltaError, OSError, ValueError):
-        return None
-    return next((mark for commit in history if (mark := _watermark(commit, name))), None)
-
-
-def _watermark(commit: dict[str, Any], stage: str) -> str | None:
-    try:
-        record = json.loads(commit.get("userMetadata") or "")
-    except ValueError:
-        return None
-    ours = isinstance(record, dict) and record.get("karat") == 1 and record.get("stage") == stage
-    return record["position"].get("watermark") if ours else None
+    checkpoint = checkpoint_in(local_history(f"{lake}/{name.replace('.', '/')}", None) or [], name)
+    mark = checkpoint.position.get("watermark") if checkpoint else None
+    return None if mark is None else str(mark)

@@ -1,13 +1,58 @@
-"""What a Delta log says about our own commits: plain functions over rows of its history, newest first."""
+"""What our own commits say about themselves, and how a table's log is asked for it: no Spark, newest commit first."""
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from karat.execute.tables import Checkpoint, Commit, Written
+
+@dataclass(frozen=True)
+class Commit:
+    """What a write of data records about itself, in the same commit as the data."""
+
+    stage: str
+    sequence: int
+    run_id: str
+    config_hash: str
+    position: Mapping[str, str | int | None] = field(default_factory=dict)
+    """How far the source has been consumed, and what the audit needs should this process die right after."""
+
+    def as_text(self) -> str:
+        """Compact JSON, kept as the commit's user metadata."""
+        body = {
+            "karat": 1,
+            "stage": self.stage,
+            "sequence": self.sequence,
+            "run_id": self.run_id,
+            "config_hash": self.config_hash,
+            "position": dict(self.position),
+        }
+        return json.dumps(body, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The last thing a table's own log says about one stage."""
+
+    sequence: int = 0
+    run_id: str | None = None
+    position: Mapping[str, str | int | None] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    trusted: bool = False
+    """Whether the log says where the stage stands; when it is silent, only the books know."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a commit did, by its own metrics; all zero when there was nothing to do."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
 
 LogEntry = dict[str, Any]
 """A commit as the log tells it: version, operation, operationParameters, operationMetrics, userMetadata."""
