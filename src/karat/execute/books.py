@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -19,7 +19,7 @@ from karat.execute.delta import DeltaTables
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge
 from karat.execute.world import Recorded, World
 from karat.state.commits import Commit
-from karat.temporal.moments import EPOCH, from_micros
+from karat.temporal.moments import from_micros, moment
 
 CONTROL = T.StructType(
     [
@@ -150,16 +150,11 @@ def _moment(text: str | int | None) -> datetime | None:
 
 
 def _rows(tables: DeltaTables, schema: T.StructType, records: Sequence[Mapping[str, Value]]) -> DataFrame:
-    """Records as rows; times cross as microseconds, so that no local time zone can touch them."""
-    plain = T.StructType([T.StructField(field.name, T.LongType() if _is_time(field) else field.dataType) for field in schema])
-    values = [tuple(_plain(record[name]) for name in schema.names) for record in records]
-    rows = tables.session.createDataFrame(values, plain)
-    return rows.select(*(F.timestamp_micros(field.name).alias(field.name) if _is_time(field) else F.col(field.name) for field in schema))
+    """Records as rows of literals: no Python worker has to start for a handful of values."""
+    structs = [F.struct(*(_literal(record[field.name], field) for field in schema)) for record in records]
+    return tables.session.range(1).select(F.inline(F.array(*structs)))
 
 
-def _is_time(field: T.StructField) -> bool:
-    return isinstance(field.dataType, T.TimestampType)
-
-
-def _plain(value: Value) -> Value:
-    return (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value
+def _literal(value: Value, field: T.StructField) -> Column:
+    literal = moment(value) if isinstance(value, datetime) else F.lit(value)
+    return literal.cast(field.dataType).alias(field.name)
