@@ -212,9 +212,7 @@ def report(pairs: list[dict[str, float]]) -> None:
         f"\nmedian of {len(pairs)} pairs: karat {middle['karat']:.2f} s, by hand {middle['by hand']:.2f} s, ratio {ratio:.2f} (mark: 1.30)"
     )
     print(f"whole run with control and audit: {middle['whole run']:.2f} s")
-    print(
-        f"jobs: {middle['jobs']:.0f} in the stage, {middle['jobs beyond']:.0f} of them outside its MERGE; {middle['jobs by hand']:.0f} by hand"
-    )
+    print(f"jobs: {middle['jobs']:.0f} in the stage, {middle['jobs beyond']:.0f} outside its MERGE; {middle['jobs by hand']:.0f} by hand")
     print(f"jobs beyond the hand-written MERGE: {middle['jobs'] - middle['jobs by hand']:.0f} (mark: 6)")
     print(f"rows written per batch: {middle['rows']:.0f}")
 

@@ -14,6 +14,7 @@ from karat.config.load import load
 from karat.config.names import is_path, lake_path, table_name
 from karat.config.resolved import Config
 from karat.errors import KaratError
+from karat.execute.delta import DeltaTables
 from karat.execute.runner import Result
 from karat.execute.session import build_session
 from karat.execute.world import RunStamp, World
@@ -103,8 +104,7 @@ class Project:
         """Any table of the lake, by name or by path."""
         found = lake_path(name, self.config.lake) if is_path(name) else table_name(name, "silver", self.config.settings.catalog)
         catalog = self.config.settings.catalog if found.path is None else None
-        tables = World(self.config, self.spark, RunStamp("", datetime.now(UTC))).tables()
-        return tables.read(type(found)(found.schema, found.table, found.path, catalog))
+        return DeltaTables(self.spark, self.config.lake).read(type(found)(found.schema, found.table, found.path, catalog))
 
     def close(self) -> None:
         """Stop the session if this project built it."""

@@ -73,6 +73,9 @@ class Config:
 
     @property
     def hash(self) -> str:
-        """Changes when anything declared changes; secrets are references, so none is in it."""
+        """Changes when anything declared changes, the SQL included; secrets are references, so none is in it."""
         text = json.dumps([self.settings.model_dump(mode="json"), [str(table) for table in self.curated]], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        digest = hashlib.sha256(text.encode())
+        for table in self.curated:
+            digest.update(table.sql_file.read_bytes() if table.sql_file and table.sql_file.is_file() else b"-")
+        return digest.hexdigest()[:16]

@@ -44,13 +44,13 @@ def admitted(rows: DataFrame, table: CuratedTable) -> DataFrame:
     return good.transform(identified, table).transform(first_per_entity, table.order).drop(PK_HASH, REASON)
 
 
-def all_of_these_entities(source: DataFrame, batch: DataFrame, table: CuratedTable) -> DataFrame:
+def all_of_these_entities(source: DataFrame, batch: DataFrame, table: CuratedTable, *, few: bool) -> DataFrame:
     """Every row the source has about the entities of the batch: late rows find their neighbours there."""
     if not _has(source, table.entity_key):
         message = f"out_of_order: place needs the key columns {', '.join(table.entity_key)} in {table.source} itself"
         raise ConfigError(message, remedy="make the key in the source, or use out_of_order: ignore")
     wanted = batch.transform(identified, table).select(PK_HASH).distinct()
-    return source.transform(identified, table).join(F.broadcast(wanted), PK_HASH, "left_semi").drop(PK_HASH)
+    return source.transform(identified, table).join(F.broadcast(wanted) if few else wanted, PK_HASH, "left_semi").drop(PK_HASH)
 
 
 def transformed(session: SparkSession, rows: DataFrame, table: CuratedTable) -> DataFrame:

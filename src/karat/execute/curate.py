@@ -56,7 +56,7 @@ def curate(stage: Curate, world: World) -> Outcome:
         after = max((mark for mark in (before, size.highest) if mark is not None), default=None)
         if size.rows == 0:
             return Outcome("unchanged", Rows(), before, after, previous)
-        batch = Batch(source, incoming.transform(rows_between, bounds.up_to(size.highest)), size)
+        batch = Batch(source, incoming.transform(rows_between, bounds.up_to(size.highest)), size, is_everything=before is None)
         commit = _commit(stage, world, previous, (before, after, size.rows))
         rows = _land(batch, table, tables, commit)
     changed = rows.inserted or rows.updated or rows.deleted or rows.quarantined
@@ -70,6 +70,8 @@ class Batch:
     source: DataFrame
     incoming: DataFrame
     size: Measure
+    is_everything: bool
+    """Whether nothing of the source lies below the watermark."""
 
 
 def watermark_of(checkpoint: Checkpoint, recorded: datetime | None) -> datetime | None:
@@ -108,9 +110,10 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
 def _comparable(batch: Batch, table: CuratedTable, tables: DeltaTables) -> DataFrame:
     """The rows to set against the target. Grain: see `batch_rows`."""
     incoming = batch.incoming
-    if table.place_late:
+    if table.place_late and not batch.is_everything:
         everything = rows_between(batch.source, Bounds(table.watermark, table.lookback, None, batch.size.highest))
-        incoming = with_refusals(all_of_these_entities(everything, admitted(incoming, table), table), table)
+        few = batch.size.rows <= SMALL_BATCH
+        incoming = with_refusals(all_of_these_entities(everything, admitted(incoming, table), table, few=few), table)
     view = admitted(incoming, table)
     return batch_rows(transformed(tables.session, view, table), view, table)
 

@@ -78,7 +78,7 @@ class _Runner:
         settings = self.world.config.settings.runtime
         waiting = {stage.name: stage for stage in self.plan.stages}
         at_work: dict[Future[Result], str] = {}
-        with ThreadPoolExecutor(settings.max_parallel_tables, thread_name_prefix="karat") as pool:
+        with ThreadPoolExecutor(settings.max_parallel_tables, thread_name_prefix="karat") as pool, self._cancelled_when_interrupted():
             while waiting or at_work:
                 for name in [name for name in waiting if self.plan.waits_for[name] <= self.results.keys()]:
                     stage = waiting.pop(name)
@@ -120,6 +120,16 @@ class _Runner:
     def _ended(self, result: Result) -> None:
         self.results[result.stage.name] = result
         self.sink.emit(_finished(result, self.world.stamp.run_id))
+
+    @contextmanager
+    def _cancelled_when_interrupted(self) -> Iterator[None]:
+        """Ctrl-C ends the running jobs instead of waiting for them; what they had not committed is done by the next run."""
+        try:
+            yield
+        except BaseException:
+            for name in dict(self.running):
+                self.world.spark.sparkContext.cancelJobGroup(name)
+            raise
 
     @contextmanager
     def heartbeat(self) -> Iterator[None]:

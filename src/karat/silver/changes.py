@@ -51,7 +51,7 @@ def version_changes(batch: DataFrame, held: DataFrame, table: CuratedTable) -> D
                 MATCH_KEY: F.when(closes, F.col(MATCH_KEY)),
             }
         )
-        .select(*_output(batch, table), table.start, table.end, table.current)
+        .select(*_output(batch, table), col(table.start), col(table.end), col(table.current))
     )
 
 
