@@ -13,6 +13,7 @@ from karat import pipeline
 from karat.config.load import load
 from karat.config.names import is_path, lake_path, table_name
 from karat.config.resolved import Config
+from karat.config.secrets import revealed
 from karat.errors import KaratError
 from karat.execute.delta import DeltaTables
 from karat.execute.runner import Result
@@ -78,7 +79,9 @@ class Project:
     def spark(self) -> "SparkSession":
         """The session in use: the one handed in, or one built on first need."""
         if self._spark is None:
-            self._spark = build_session(self.config.settings.spark, f"karat {self.config.settings.project}")
+            settings = self.config.settings.spark
+            conf = {key: revealed(value, self.config.folder) for key, value in settings.conf.items()}
+            self._spark = build_session(settings.model_copy(update={"conf": conf}), f"karat {self.config.settings.project}")
             self._is_ours = self.config.settings.spark.master != "provided"
         return self._spark
 

@@ -7,12 +7,14 @@ from typing import Annotated, Literal, LiteralString
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from karat.config.names import checked_identifier
 from karat.config.setting import Setting, Text
 
 _UNIT = r"(?:year|quarter|month|week|day|hour|minute|second|millisecond|microsecond)s?"
-_INTERVAL_WORDS = re.compile(rf"(?:interval\s+)?(?:[-+]?\d+(?:\.\d+)?\s*{_UNIT}\s*)+", re.IGNORECASE)
-_INTERVAL_QUOTED = re.compile(rf"(?:interval\s+)?[-+]?'[-+ :.0-9]+'\s*{_UNIT}(?:\s+to\s+{_UNIT})?", re.IGNORECASE)
-_INTERVAL_QUOTED_WORDS = re.compile(rf"interval\s+'(?:[-+]?\d+(?:\.\d+)?\s*{_UNIT}\s*)+'", re.IGNORECASE)
+_SPAN = rf"(?:\d+\s*{_UNIT}|\d+\.\d+\s*seconds?)\s*"
+_INTERVAL_WORDS = re.compile(rf"(?:interval\s+)?(?:{_SPAN})+", re.IGNORECASE)
+_INTERVAL_QUOTED = re.compile(rf"(?:interval\s+)?'\d[- :.0-9]*'\s*{_UNIT}(?:\s+to\s+{_UNIT})?", re.IGNORECASE)
+_INTERVAL_QUOTED_WORDS = re.compile(rf"interval\s+'(?:{_SPAN})+'", re.IGNORECASE)
 _ORDER = re.compile(r"(.+?)(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -122,7 +124,9 @@ class CurationTable(Setting):
 class CurationSettings(Setting):
     """What holds for all tables of the declaration."""
 
-    catalog: Text | None = Field(None, description="Counts only where karat.yml names a catalog.")
+    catalog: Annotated[Text, AfterValidator(checked_identifier)] | None = Field(
+        None, description="Counts only where karat.yml names a catalog."
+    )
     schema_bronze: Text = Field("bronze", description="Schema of sources named without one.")
     schema_silver: Text = Field("silver", description="Schema of targets named without one.")
     control_table: Text = Field("silver.curation_control", description="One row per table: how far it has been read.")

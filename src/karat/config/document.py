@@ -19,6 +19,9 @@ MOST_DEPTH = 40
 MOST_ALIASES = 200
 MOST_VALUES = 200_000
 
+_SURROGATES = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
+"""Two escapes that are one letter in JSON, and not in YAML."""
+
 Place = tuple[str | int, ...]
 
 
@@ -103,7 +106,7 @@ def _checked_json(text: str, file: str) -> str:
         raise Unreadable(Problem(file, broken.lineno, "", f"not valid JSON: {broken.msg}", remedy="mend the syntax at this line")) from None
     except RecursionError:
         raise Unreadable(Problem(file, 1, "", "nested too deeply", remedy=f"keep to {MOST_DEPTH} levels")) from None
-    return text.replace("\t", " ")
+    return _SURROGATES.sub(lambda pair: pair[1] + json.loads(f'"{pair[2]}"'), text.replace("\t", " "))
 
 
 def _check_shape(text: str, file: str) -> None:
@@ -145,8 +148,10 @@ class _Reader:
 
     def value(self, node: yaml.Node, place: Place) -> object:
         self._seen += 1
-        if self._seen > MOST_VALUES:
-            raise self._problem(node, place, "too many values (aliases of aliases?)", "write it out more plainly")
+        if self._seen > MOST_VALUES or len(place) > MOST_DEPTH:
+            raise self._problem(node, place[:MOST_DEPTH], "too many values (aliases of aliases?)", "write it out more plainly")
+        if node.tag.rpartition(":")[2] not in {"null", "bool", "int", "float", "str", "map", "seq"}:
+            raise self._problem(node, place, f"the tag {node.tag!r} is not allowed", "write a plain value")
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
@@ -155,7 +160,8 @@ class _Reader:
                 self.lines[(*place, index)] = item.start_mark.line + 1
                 items.append(self.value(item, (*place, index)))
             return items
-        return self._scalar(node, place)
+        value: object = self._construct.construct_object(node)
+        return value
 
     def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, object]:
         result: dict[str, object] = {}
@@ -167,8 +173,10 @@ class _Reader:
             result[key] = self.value(value_node, (*place, key))
         return result
 
-    def _pairs(self, node: yaml.MappingNode) -> Iterator[tuple[yaml.Node, yaml.Node]]:
+    def _pairs(self, node: yaml.MappingNode, depth: int = 0) -> Iterator[tuple[yaml.Node, yaml.Node]]:
         """The mapping's own pairs, then what `<<` brings in and the mapping does not say itself."""
+        if depth > MOST_DEPTH:
+            raise self._problem(node, (), "mappings merged into themselves", "write it out more plainly")
         own = [(key, value) for key, value in node.value if key.tag != "tag:yaml.org,2002:merge"]
         yield from own
         said = {key.value for key, _ in own}
@@ -176,7 +184,7 @@ class _Reader:
             if key.tag != "tag:yaml.org,2002:merge":
                 continue
             for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                for pair in merged.value if isinstance(merged, yaml.MappingNode) else []:
+                for pair in self._pairs(merged, depth + 1) if isinstance(merged, yaml.MappingNode) else ():
                     if pair[0].value not in said:
                         said.add(pair[0].value)
                         yield pair
@@ -185,13 +193,6 @@ class _Reader:
         if not isinstance(node, yaml.ScalarNode):
             raise self._problem(node, place, "a key must be a word", "put it in quotes")
         return str(node.value)
-
-    def _scalar(self, node: yaml.Node, place: Place) -> object:
-        kind = node.tag.rpartition(":")[2]
-        if kind not in {"null", "bool", "int", "float", "str"}:
-            raise self._problem(node, place, f"the tag {node.tag!r} is not allowed", "write a plain value")
-        value: object = self._construct.construct_object(node)
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
 
     def _problem(self, node: yaml.Node, place: Place, message: str, remedy: str) -> Unreadable:
         return Unreadable(Problem(self.file, node.start_mark.line + 1, dotted(place), message, remedy=remedy))

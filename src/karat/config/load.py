@@ -1,6 +1,7 @@
 """A project folder to a `Config`: every file read, every problem found, nothing started."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from karat.config.references import fill
 from karat.config.resolve import resolve_curation
 from karat.config.resolved import Config, CuratedTable
 from karat.config.settings import ProjectSettings
-from karat.config.validate import validate
+from karat.config.validate import literal_secrets, validate
 from karat.config.wiring import wiring_problems
 from karat.errors import ConfigError
 
@@ -70,7 +71,8 @@ def lake_root(lake: str, folder: Path) -> str:
 def _settings(folder: Path, given: dict[str, str], reading: Reading) -> ProjectSettings | None:
     documents = _documents(folder, folder / PROJECT_FILE, reading)
     if not documents:
-        reading.problems.append(Problem(PROJECT_FILE, 1, "", "the file is empty", remedy="add at least `project: name`"))
+        if not reading.problems:
+            reading.problems.append(Problem(PROJECT_FILE, 1, "", "the file is empty", remedy="add at least `project: name`"))
         return None
     document = documents[0]
     declared = document.value.get("vars")
@@ -78,6 +80,7 @@ def _settings(folder: Path, given: dict[str, str], reading: Reading) -> ProjectS
     filled = fill(document, reading.variables)
     reading.problems.extend(filled.problems)
     reading.problems.extend(_literal_password(document))
+    reading.problems.extend(literal_secrets(document))
     settings, problems = validate(ProjectSettings, filled, document)
     reading.problems.extend(problems)
     return settings
@@ -87,8 +90,8 @@ def _literal_password(document: Document) -> Iterator[Problem]:
     """A password written into the state's URL is a secret in a file; one that comes by reference is not."""
     state = document.value.get("state")
     url = state.get("url") if isinstance(state, dict) else None
-    authority = url.split("://", 1)[1].split("/", 1)[0] if isinstance(url, str) and "://" in url else ""
-    password = authority.rpartition("@")[0].partition(":")[2]
+    rest = url.partition("://")[2] if isinstance(url, str) and not url.startswith("sqlite") else ""
+    password = rest.rpartition("@")[0].partition(":")[2] or "".join(re.findall(r"[?&](?:password|passwd|pwd)=([^&]*)", rest))
     if password and "${env:" not in password:
         remedy = "take it out of the URL and add `password: {env: NAME}`"
         yield Problem(

@@ -56,6 +56,11 @@ def is_path(text: str) -> bool:
     return "/" in text or text.startswith("delta.`")
 
 
+def is_plain(name: TableName) -> bool:
+    """Whether a path is just `schema/table`, as a name would be."""
+    return bool(IDENTIFIER.fullmatch(name.schema) and IDENTIFIER.fullmatch(name.table))
+
+
 def lake_path(text: str, lake: str) -> TableName:
     """A `TableName` for a path inside the lake; absolute paths and URIs must start with the lake's own root."""
     if text.startswith("delta.`") and text.endswith("`"):

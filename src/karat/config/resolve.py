@@ -5,7 +5,7 @@ from pathlib import Path
 
 from karat.config.curation import Curation, CurationSettings, CurationTable, parse_order, parse_timestamp
 from karat.config.document import Document, dotted
-from karat.config.names import TableName, is_path, lake_path, table_name
+from karat.config.names import TableName, is_path, is_plain, lake_path, table_name
 from karat.config.problems import Problem, shown
 from karat.config.resolved import Config, CuratedTable, CurationBooks, OrderBy
 
@@ -23,6 +23,8 @@ def resolve_curation(curation: Curation, document: Document, config: Config) -> 
             remedy = "write schema.table, or a path below the lake"
             problems.append(Problem(document.file, document.line_of(place), dotted(place), str(wrong), shown(text), remedy))
             return None
+        if name.path is not None and catalog is None and is_plain(name):
+            return TableName(name.schema, name.table)  # by path or by name, it is the same table
         return TableName(name.schema, name.table, name.path, catalog)
 
     control = named(settings.control_table, settings.schema_silver, "settings", "control_table")

@@ -21,3 +21,8 @@ def reveal(secret: SecretFromEnv | SecretFromFile, project: Path) -> str:
     except OSError as unreadable:
         message = f"the secret file {secret.file} cannot be read"
         raise ConfigError(message, remedy="create it, readable by the user who runs karat") from unreadable
+
+
+def revealed(value: object, project: Path) -> object:
+    """The secret behind a reference; anything else as it is."""
+    return reveal(value, project) if isinstance(value, SecretFromEnv | SecretFromFile) else value

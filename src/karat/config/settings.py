@@ -15,7 +15,7 @@ class SparkSettings(Setting):
     profile: Literal["small", "throughput"] = Field(
         "throughput", description="`small` starts fast and suits batches of thousands of rows; `throughput` suits millions."
     )
-    conf: dict[str, str | int | float | bool] = Field(default_factory=dict, description="Spark settings, handed on as they are.")
+    conf: dict[str, str | int | float | bool | Secret] = Field(default_factory=dict, description="Spark settings, handed on as they are.")
 
 
 class StateSettings(Setting):
@@ -77,7 +77,7 @@ class JdbcConnection(Setting):
     database: Text
     user: Text
     password: Secret
-    options: dict[str, str] = Field(default_factory=dict)
+    options: dict[str, str | Secret] = Field(default_factory=dict, description="Driver options, handed on as they are.")
 
 
 class KafkaConnection(Setting):

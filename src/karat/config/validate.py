@@ -1,6 +1,8 @@
 """Plain values to models; pydantic's findings become problems with line, path, value and remedy."""
 
 import difflib
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import TypeVar, get_args
 
@@ -26,7 +28,9 @@ PLAINLY = {
 }
 """Pydantic's words for its commonest findings, in ours."""
 
-SECRET_WORDS = ("password", "secret", "token", "credential", "key_id", "access_key")
+SECRET_WORDS = ("password", "passwd", "pwd", "secret", "token", "credential", "accesskey", "apikey", "privatekey", "authorization", "jaas")
+KEEPERS_OF_SECRETS = {"connections", "notify", "state", "spark"}
+"""Where a misspelt setting may hold a secret: its value is not repeated."""
 
 
 def validate(model: type[M], filled: Filled, document: Document) -> tuple[M | None, list[Problem]]:
@@ -44,13 +48,16 @@ def validate(model: type[M], filled: Filled, document: Document) -> tuple[M | No
 
 
 def _words_became_values(errors: list[ErrorDetails], filled: Filled) -> bool:
-    """A reference yields text; where a number or truth value is wanted, read the text as YAML would. True if any changed."""
+    """A reference yields text or a value; where the other is wanted, read or write it as YAML would. True if any changed."""
     changed = False
     for error in errors:
         place = _place(error["loc"], filled.value)
         value = _at(filled.value, place)
-        if place in filled.places and isinstance(value, str) and not isinstance(scalar(value), str):
-            filled.value = _with(filled.value, place, scalar(value))
+        if place not in filled.places:
+            continue
+        wanted = json.dumps(value) if error["type"] == "string_type" else scalar(value) if isinstance(value, str) else value
+        if type(wanted) is not type(value):
+            filled.value = _with(filled.value, place, wanted)
             filled.places.discard(place)
             changed = True
     return changed
@@ -74,13 +81,24 @@ def _problem(error: ErrorDetails, model: type[BaseModel], filled: Filled, docume
     elif error["type"] == "union_tag_not_found":
         message, remedy = "`kind` is missing", "add `kind`"
     value = _at(filled.value, place)
-    hidden = value is None or isinstance(value, dict | list) or is_secret(place)
+    unknown = error["type"] == "extra_forbidden" and place[0] in KEEPERS_OF_SECRETS
+    hidden = value is None or isinstance(value, dict | list) or is_secret(place) or unknown
     return Problem(document.file, document.line_of(place), dotted(place), message, "" if hidden else shown(value), remedy)
 
 
 def is_secret(place: Place) -> bool:
     """Whether a value may be a secret by its name, and must not be shown."""
-    return any(word in str(part).lower() for part in place for word in SECRET_WORDS)
+    return any(word in re.sub(r"[^a-z]", "", str(part).lower()) for part in place for word in SECRET_WORDS)
+
+
+def literal_secrets(document: Document) -> Iterator[Problem]:
+    """Settings handed on as they are (options, conf, headers) whose name says secret and whose value is written out."""
+    for place in document.lines:
+        owner, name = place[:-1], place[-1]
+        value = _at(document.value, place)
+        if owner and owner[-1] in {"options", "conf", "headers"} and is_secret((name,)) and not isinstance(value, dict):
+            message, remedy = "a secret may not be written into a file of the project", "refer to it: {env: NAME} or {file: path}"
+            yield Problem(document.file, document.line_of(place), dotted(place), message, remedy=remedy)
 
 
 def _nearest(name: str, model: type[BaseModel], loc: tuple[int | str, ...], value: object) -> str:

@@ -33,6 +33,9 @@ def _written_twice(tables: Sequence[Placed]) -> list[Problem]:
                     "give it a name of its own",
                 )
             )
+        if len(books) == 1:
+            message, remedy = "control and audit are one table", "give each a table of its own"
+            problems.append(Problem(file, line, "settings.control_table", message, str(table.books.control), remedy))
         for name in owned:
             earlier = first.setdefault(name, placed)
             if earlier is not placed:
