@@ -14,7 +14,7 @@ from karat.config.load import load
 from karat.config.names import is_path, lake_path, table_name
 from karat.config.resolved import Config
 from karat.config.secrets import revealed
-from karat.errors import KaratError
+from karat.errors import ConfigError, KaratError
 from karat.execute.delta import DeltaTables
 from karat.execute.runner import Result
 from karat.execute.session import build_session
@@ -105,7 +105,10 @@ class Project:
 
     def table(self, name: str) -> "DataFrame":
         """Any table of the lake, by name or by path."""
-        found = lake_path(name, self.config.lake) if is_path(name) else table_name(name, "silver", self.config.settings.catalog)
+        try:
+            found = lake_path(name, self.config.lake) if is_path(name) else table_name(name, "silver", self.config.settings.catalog)
+        except ValueError as wrong:
+            raise ConfigError(str(wrong), remedy="write schema.table, or a path below the lake") from None
         catalog = self.config.settings.catalog if found.path is None else None
         return DeltaTables(self.spark, self.config.lake).read(type(found)(found.schema, found.table, found.path, catalog))
 

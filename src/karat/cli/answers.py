@@ -5,7 +5,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,10 +118,9 @@ def run(folder: Path, select: Sequence[str], variables: Mapping[str, str], voice
         report = project.run(select, sinks=[Terminal(Console(), Console(stderr=True), manner)])
     finally:
         project.close()
-    stages = [{**asdict(stage), "failure": None} for stage in report.stages]
-    for stage in stages:
-        del stage["failure"]
-    voice.answer({"ok": report.ok, "run_id": report.run_id, "stages": stages})
+    stages = [asdict(replace(stage, failure=None)) for stage in report.stages]
+    shown = [{name: value for name, value in stage.items() if name != "failure"} for stage in stages]
+    voice.answer({"ok": report.ok, "run_id": report.run_id, "stages": shown})
     for each in report.stages:
         if voice.debug and each.failure is not None:
             traceback.print_exception(each.failure)

@@ -18,7 +18,7 @@ def resolve_curation(curation: Curation, document: Document, config: Config) -> 
 
     def named(text: str, schema: str, *place: str | int) -> TableName | None:
         try:
-            name = lake_path(text, config.lake) if is_path(text) else table_name(text, schema, settings.catalog)
+            name = lake_path(text, config.lake) if is_path(text) else table_name(text, schema, catalog or settings.catalog)
         except ValueError as wrong:
             remedy = "write schema.table, or a path below the lake"
             problems.append(Problem(document.file, document.line_of(place), dotted(place), str(wrong), shown(text), remedy))

@@ -1,5 +1,6 @@
 """From the source's rows to one batch that can be set against the target: read, refuse, reduce, transform, shape."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,6 +15,8 @@ from karat.silver.shape import identified, shaped
 from karat.temporal.columns import PK_HASH, REASON, START, col
 
 VIEW = "source_incremental"
+_END = re.compile(r";\s*(?:--[^\n]*(?:\n\s*|$)|/\*.*?\*/\s*)*$", re.DOTALL)
+"""The semicolon that ends a query, and what may follow it: blanks and comments."""
 START_RULE = "effective start is null"
 
 
@@ -59,18 +62,21 @@ def transformed(session: SparkSession, rows: DataFrame, table: CuratedTable) -> 
         return rows
     try:
         sql = table.sql_file.read_text(encoding="utf-8")
-    except OSError:
-        message = f"the SQL file {table.sql_file} cannot be read"
-        raise ConfigError(message, remedy="create it, or mend transformation_sql_path") from None
+    except (OSError, UnicodeDecodeError):
+        message = f"the SQL file {table.sql_file} cannot be read as UTF-8 text"
+        raise ConfigError(message, remedy="create it, save it as UTF-8, or mend transformation_sql_path") from None
     rows.createOrReplaceTempView(VIEW)
     # Inside parentheses only a query parses: a statement that would change something cannot be slipped in.
-    return session.sql(f"SELECT * FROM ({sql.strip().rstrip(';')}\n)")  # noqa: S608  (the user's own query is the point)
+    return session.sql(f"SELECT * FROM ({_END.sub('', sql)}\n)")  # noqa: S608  (the user's own query is the point)
 
 
 def batch_rows(rows: DataFrame, view: DataFrame, table: CuratedTable) -> DataFrame:
     """Transformed rows identified, timed, hashed, reduced. Grain: one admitted row per entity (when placing: all), and the refused."""
     _check_columns(
         rows.columns, _needed(table, timed=False), f"the transformation of {table.target}" if table.sql_file else str(table.source)
+    )
+    _check_columns(
+        [*rows.columns, *view.columns], [order.column for order in table.order], f"{table.source} or its transformation (dedup order)"
     )
     clean = rows.drop(*(name for name in rows.columns if name.lower() in {PK_HASH, REASON}))
     timed = clean.transform(identified, table).transform(_timed, view, table)

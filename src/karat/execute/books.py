@@ -18,7 +18,7 @@ from karat.execute.curate import Outcome
 from karat.execute.delta import DeltaTables
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge
 from karat.execute.world import Recorded, World
-from karat.state.commits import Commit
+from karat.state.commits import Checkpoint, Commit
 from karat.temporal.moments import from_micros, moment
 
 CONTROL = T.StructType(
@@ -78,7 +78,7 @@ def keep_books(world: World, books: CurationBooks, entries: Sequence[Entry]) -> 
     if not entries:
         return
     tables = world.tables()
-    audits = [_audit(entry, world) for entry in entries] + [row for entry in entries if (row := _mended_audit(entry, world))]
+    audits = [_audit(entry, world) for entry in entries] + _mended_audits(tables, books, entries, world)
     tables.append(_rows(tables, AUDIT, audits), books.audit, _next_commit(tables, books.audit, AUDIT, world))
     controls = _rows(tables, CONTROL, [_control(entry, world) for entry in entries])
     same_table = f"{TARGET}.table_name = {SOURCE}.table_name"
@@ -124,23 +124,35 @@ def _audit(entry: Entry, world: World) -> Mapping[str, Value]:
     }
 
 
-def _mended_audit(entry: Entry, world: World) -> Mapping[str, Value] | None:
-    """The audit row of a run that committed data and died before its books: they stand as that commit found them."""
-    last = entry.outcome.previous
-    if last.run_id is None or not last.position or last.position.get("books_before") != world.recorded_for(entry.table).run_id:
-        return None
-    started = _moment(last.position.get("started_at"))
+def _mended_audits(tables: DeltaTables, books: CurationBooks, entries: Sequence[Entry], world: World) -> list[Mapping[str, Value]]:
+    """Audit rows of runs that committed data and died before their books: the control row stands as their commits found it."""
+    missed = [
+        (entry.table, commit)
+        for entry in entries
+        for commit in entry.outcome.previous.recent
+        if commit.position and commit.position.get("books_before") == world.recorded_for(entry.table).run_id
+    ]
+    if not missed:
+        return []
+    runs = [commit.run_id for _, commit in missed]
+    known = tables.read(books.audit).where(F.col("run_id").isin(runs)).collect() if tables.exists(books.audit) else []
+    written = {(row["table_name"], row["run_id"]) for row in known}
+    return [_audit_of_commit(table, commit) for table, commit in missed if (table, commit.run_id) not in written]
+
+
+def _audit_of_commit(table: str, commit: Checkpoint) -> Mapping[str, Value]:
+    started = _moment(commit.position.get("started_at"))
     return {
-        "run_id": last.run_id,
-        "table_name": entry.table,
+        "run_id": commit.run_id,
+        "table_name": table,
         "run_start_ts": started,
         "run_end_ts": started,
         "status": "succeeded",
-        "records_read": int(last.position.get("read") or 0),
-        "records_inserted": last.metrics.get("numTargetRowsInserted", 0),
-        "records_updated": last.metrics.get("numTargetRowsUpdated", 0),
-        "watermark_before": _moment(last.position.get("watermark_before")),
-        "watermark_after": _moment(last.position.get("watermark")),
+        "records_read": int(commit.position.get("read") or 0),
+        "records_inserted": commit.metrics.get("numTargetRowsInserted", 0),
+        "records_updated": commit.metrics.get("numTargetRowsUpdated", 0),
+        "watermark_before": _moment(commit.position.get("watermark_before")),
+        "watermark_after": _moment(commit.position.get("watermark")),
         "error_message": None,
     }
 

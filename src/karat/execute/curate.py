@@ -13,7 +13,7 @@ from karat.config.resolved import CuratedTable
 from karat.execute.batch import admitted, all_of_these_entities, batch_rows, check_source, transformed, with_refusals
 from karat.execute.delta import DeltaTables
 from karat.execute.quarantine import quarantine
-from karat.execute.target import curated_merge, prepare_target
+from karat.execute.target import curated_merge, held_rows, missing_in_target, prepare_target
 from karat.execute.world import World
 from karat.plan.stages import Curate
 from karat.silver.changes import REFUSE, state_changes, version_changes
@@ -82,8 +82,8 @@ def watermark_of(checkpoint: Checkpoint, recorded: datetime | None) -> datetime 
     """
     said = checkpoint.position.get("watermark")
     committed = datetime.fromisoformat(str(said)) if said else None
-    if checkpoint.trusted and committed is None:
-        return None
+    if checkpoint.set_back or (checkpoint.trusted and committed is None):
+        return committed
     return max((mark for mark in (committed, recorded) if mark is not None), default=None)
 
 
@@ -93,9 +93,8 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
     refused = batch.incoming.where(F.col(REASON).isNotNull())
     quarantined = quarantine(refused, table, tables, commit) if batch.size.refused else 0
     rows = _comparable(batch, table, tables)
-    is_new = prepare_target(rows.schema, table, tables, commit)
-    held = tables.read(table.target)
-    with _kept(_changes(rows, held.limit(0) if is_new else held, table, tables)) as changes:
+    missing = missing_in_target(rows.schema, table, tables)
+    with _kept(_changes(rows, held_rows(rows.schema, table, tables), table, tables)) as changes:
         acts = {row[ACT]: row["count"] for row in changes.groupBy(ACT).count().collect()}
         if acts.pop(REFUSE, 0):
             columns = (*business_columns(rows.columns, table), REASON)
@@ -103,6 +102,7 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
             quarantined += quarantine(late, table, tables, commit)
         written = Written()
         if acts:
+            prepare_target(missing, table, tables, commit)
             written = tables.merge(curated_merge(changes.where(F.col(ACT) != REFUSE), rows.columns, table), table.target, commit)
     return Rows(batch.size.rows, 0, 0, quarantined, 0, written.inserted, written.updated, written.deleted)
 

@@ -53,18 +53,19 @@ class DeltaTables:
             return
         if self._by_name(name):
             self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.catalog or '')}.{quoted(name.schema)}")
-        builder = DeltaTable.createIfNotExists(self.session).addColumns(schema).partitionedBy(*layout.partition_by)
-        builder = builder.tableName(self.address(name)) if self._by_name(name) else builder.location(self.address(name))
         mapping = any(letter in field.name for field in schema for letter in UNUSUAL_IN_A_NAME)
         properties = {**ALWAYS, **layout.properties, **({"delta.columnMapping.mode": "name"} if mapping else {})}
-        for key, value in properties.items():
-            builder = builder.property(key, value)
+        columns = ", ".join(_column_sql(field) for field in schema)
+        partitions = ", ".join(quoted(column) for column in layout.partition_by)
+        sql = f"CREATE TABLE IF NOT EXISTS {self._sql_name(name)} ({columns}) USING delta"
+        sql += f" PARTITIONED BY ({partitions})" if partitions else ""
+        sql += " TBLPROPERTIES (" + ", ".join(f"'{key}' = '{value}'" for key, value in properties.items()) + ")"
         with self._settings({_METADATA: commit.as_text()}):
-            builder.execute()
+            self.session.sql(sql)
 
     def add_columns(self, name: TableName, fields: Sequence[T.StructField]) -> None:
         """New columns at the end."""
-        added = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in fields)
+        added = ", ".join(_column_sql(field) for field in fields)
         self.session.sql(f"ALTER TABLE {self._sql_name(name)} ADD COLUMNS ({added})")
 
     def property(self, name: TableName, key: str) -> str | None:
@@ -176,6 +177,11 @@ class DeltaTables:
         finally:
             for key in settings:
                 self.session.conf.unset(key)
+
+
+def _column_sql(field: T.StructField) -> str:
+    """A column as it is declared in SQL."""
+    return f"{quoted(field.name)} {field.dataType.simpleString()}" + ("" if field.nullable else " NOT NULL")
 
 
 def _from_source(names: Sequence[str]) -> dict[str, str | Column]:

@@ -5,9 +5,9 @@ import re
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from karat.errors import ConfigError, InternalError, KaratError, SourceUnavailable
+from karat.errors import ConfigError, ContractBreach, InternalError, KaratError, SourceUnavailable
 
-_CODED = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*([^\n]+)")
+_CODED = re.compile(r"(?:^|: )\[([A-Z][A-Z0-9_.]+)\] ([^\n]+)", re.MULTILINE)
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): (.+)$", re.MULTILINE)
 _EMPTY_CODES = {"FAILED_EXECUTE_UDF", "TASK_WRITE_FAILED", "INTERNAL_ERROR"}
 LONGEST = 500
@@ -24,6 +24,9 @@ def explained(failure: BaseException) -> KaratError:  # noqa: PLR0911  (one line
             return ConfigError(sentence(failure), remedy="mend the SQL, or the names in the declaration")
         case Py4JNetworkError() | ConnectionError():
             return SourceUnavailable("the connection to Spark was lost", remedy="look at the driver's memory and its log, then run again")
+        case PySparkException() if _CODED.search(_text(failure)):
+            remedy = "mend the data, or let the SQL allow for it (try_cast, try_divide); nothing was half-written"
+            return ContractBreach(sentence(failure), remedy=remedy)
         case PySparkException() | Py4JJavaError():
             return SourceUnavailable(sentence(failure), remedy="mend what it names, then run again; nothing was half-written")
         case OSError():

@@ -32,8 +32,11 @@ def quarantine(refused: DataFrame, table: CuratedTable, tables: DeltaTables, com
     """Record the refused rows; returns how many were not on record yet. Writes before the data does, so none is ever lost."""
     stage = f"{commit.stage}/quarantine"
     tables.create(table.quarantine, SCHEMA, Layout(), Commit(stage, 0, commit.run_id, commit.config_hash))
-    last = tables.checkpoint(table.quarantine, stage)
     rows = _records(refused, table, tables, commit).dropDuplicates(["quarantine_id"])
+    known = tables.read(table.quarantine).select("quarantine_id")
+    if not rows.join(known, "quarantine_id", "left_anti").take(1):
+        return 0  # an insert-only MERGE would commit even though it inserts nothing
+    last = tables.checkpoint(table.quarantine, stage)
     merge = Merge(rows, f"{TARGET}.quarantine_id = {SOURCE}.quarantine_id", insert=SCHEMA.names)
     return tables.merge(merge, table.quarantine, replace(commit, stage=stage, sequence=last.sequence + 1)).inserted
 

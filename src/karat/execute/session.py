@@ -34,6 +34,8 @@ _ALWAYS: Final = MappingProxyType(
     {
         # one clock: a timestamp means the same on every machine and in every answer
         "spark.sql.session.timeZone": "UTC",
+        # Spark's own default overflows at year 9999 for other readers of the files
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Delta's SQL and its tables
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.resolved import CuratedTable
@@ -18,29 +19,40 @@ HASH_PROPERTY = "karat.hash"
 _WIDENING: dict[type[T.DataType], int] = {T.ByteType: 1, T.ShortType: 2, T.IntegerType: 3, T.LongType: 4}
 
 
-def prepare_target(shape: T.StructType, table: CuratedTable, tables: DeltaTables, commit: Commit) -> bool:
-    """The target exists afterwards and can take the batch; an error says what stands in the way. True: it was made just now."""
+def missing_in_target(shape: T.StructType, table: CuratedTable, tables: DeltaTables) -> T.StructType:
+    """The columns the target does not have: all of them before the first load. What cannot fit is an error before any write."""
     wanted = target_schema(shape, table)
     if not tables.exists(table.target):
-        birth = Commit(commit.stage, 0, commit.run_id, commit.config_hash)
-        tables.create(table.target, wanted, _layout(table), birth)
-        return True
+        return wanted
     held = {field.name.lower(): field for field in tables.read(table.target).schema}
     for field in wanted:
         present = held.get(field.name.lower())
         if present is not None and not _fits(field.dataType, present.dataType):
-            message = (
-                f"column {field.name} of {table.target} is {present.dataType.simpleString()}, the batch has {field.dataType.simpleString()}"
-            )
+            types = f"is {present.dataType.simpleString()}, the batch has {field.dataType.simpleString()}"
+            message = f"column {field.name} of {table.target} {types}"
             raise ConfigError(message, remedy=f"cast it to {present.dataType.simpleString()} in the transformation")
     _check_hash(table, tables)
     new = [field for field in wanted if field.name.lower() not in held]
     if new and not table.add_columns:
         message = f"{table.target} has no column {', '.join(field.name for field in new)}"
         raise ConfigError(message, remedy="set schema_evolution: add, or leave the columns out of the transformation")
-    if new:
-        tables.add_columns(table.target, new)
-    return False
+    return T.StructType(new)
+
+
+def held_rows(shape: T.StructType, table: CuratedTable, tables: DeltaTables) -> DataFrame:
+    """What the target holds; no rows of the right shape before it exists."""
+    if tables.exists(table.target):
+        return tables.read(table.target)
+    nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in target_schema(shape, table)]
+    return tables.session.range(0).select(*nothing)
+
+
+def prepare_target(missing: T.StructType, table: CuratedTable, tables: DeltaTables, commit: Commit) -> None:
+    """The target exists afterwards and has every column; done last, so that a batch that fails leaves nothing behind."""
+    if not tables.exists(table.target):
+        tables.create(table.target, missing, _layout(table), Commit(commit.stage, 0, commit.run_id, commit.config_hash))
+    elif missing.fields:
+        tables.add_columns(table.target, missing.fields)
 
 
 def curated_merge(rows: DataFrame, batch_columns: Sequence[str], table: CuratedTable) -> Merge:

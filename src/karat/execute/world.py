@@ -9,6 +9,12 @@ from pyspark.sql import SparkSession
 from karat.config.resolved import Config
 from karat.execute.delta import DeltaTables
 
+EXACT_TIME = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's own default overflows at year 9999 for other readers
+}
+"""Settings every session that reads or writes tables must have, whoever built it."""
+
 
 @dataclass(frozen=True)
 class RunStamp:
@@ -43,5 +49,6 @@ class World:
     def tables(self) -> DeltaTables:
         """Tables through a session of their own: temp views and commit settings of parallel stages cannot meet."""
         session = self.spark.newSession()
-        session.conf.set("spark.sql.session.timeZone", "UTC")
+        for key, value in EXACT_TIME.items():
+            session.conf.set(key, value)
         return DeltaTables(session, self.config.lake)

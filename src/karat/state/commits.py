@@ -43,6 +43,10 @@ class Checkpoint:
     metrics: Mapping[str, int] = field(default_factory=dict)
     trusted: bool = False
     """Whether the log says where the stage stands; when it is silent, only the books know."""
+    set_back: bool = False
+    """Whether the table was restored since: then the books know too much."""
+    recent: tuple["Checkpoint", ...] = ()
+    """The stage's recent commits, newest first; the books are mended from those they missed."""
 
 
 @dataclass(frozen=True)
@@ -70,23 +74,22 @@ def local_history(path: str, limit: int | None) -> list[LogEntry] | None:
 
 def checkpoint_in(history: Sequence[LogEntry], stage: str) -> Checkpoint | None:
     """The stage's last position; a table that was restored stands where the restored version stood."""
-    sequence = 0
     ceiling: int | None = None
-    found: Checkpoint | None = None
+    commits: list[Checkpoint] = []
+    standing: list[Checkpoint] = []
     for row in history:
         record = ours(row)
-        if record is not None and record["stage"] == stage:
-            sequence = max(sequence, int(record["sequence"]))
-        if found is not None or (ceiling is not None and row["version"] > ceiling):
-            continue
-        if row["operation"] == "RESTORE":
-            ceiling = _restored_version(row, ceiling)
+        if row["operation"] == "RESTORE" and (ceiling is None or row["version"] <= ceiling):
+            ceiling = _restored_version(row)
         elif record is not None and record["stage"] == stage:
-            found = Checkpoint(sequence, record["run_id"], record["position"], metrics(row), trusted=True)
-    if found is None and ceiling is None:
+            commits.append(Checkpoint(int(record["sequence"]), record["run_id"], record["position"], metrics(row)))
+            if ceiling is None or row["version"] <= ceiling:
+                standing.append(commits[-1])
+    if not standing and ceiling is None:
         return None
-    last = found or Checkpoint(trusted=True)
-    return Checkpoint(sequence, last.run_id, last.position, last.metrics, trusted=True)
+    last = standing[0] if standing else Checkpoint()
+    highest = max((commit.sequence for commit in commits), default=0)
+    return Checkpoint(highest, last.run_id, last.position, last.metrics, trusted=True, set_back=ceiling is not None, recent=tuple(commits))
 
 
 def settled(history: Sequence[LogEntry], commit: Commit) -> Written | None:
@@ -114,8 +117,7 @@ def metrics(row: LogEntry) -> Mapping[str, int]:
     return {name: int(value) for name, value in (row.get("operationMetrics") or {}).items() if str(value).isdigit()}
 
 
-def _restored_version(row: LogEntry, ceiling: int | None) -> int:
+def _restored_version(row: LogEntry) -> int:
     """The version a table was set back to; an unknown one counts as the very beginning, which only makes us read more."""
     version = (row.get("operationParameters") or {}).get("version")
-    restored = int(str(version)) if str(version).isdigit() else -1
-    return restored if ceiling is None else min(ceiling, restored)
+    return int(str(version)) if str(version).isdigit() else -1
