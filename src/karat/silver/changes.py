@@ -10,8 +10,6 @@ Every function here is pure. Its output has the target's columns, `ACT`, and the
 held row an act is about. Refused rows pass through as `refuse`.
 """
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -88,16 +86,22 @@ def _is_older(table: CuratedTable, batch: DataFrame, held: DataFrame) -> Column:
     """Whether the batch row comes before the held one: by its time, then by the order columns both sides have."""
     earlier = F.coalesce(F.col(START) < F.col(MATCH_START), F.lit(False))
     same_time = F.coalesce(F.col(START) == F.col(MATCH_START), F.lit(False))
-    comparisons = [(col(order.column), col(_held(order)), order.descending) for order in _comparable(table, batch, held)]
-
-    def before(later: Column, pair: tuple[Column, Column, bool]) -> Column:
-        new, known, descending = pair
-        precedes = new < known if descending else new > known
-        follows = new > known if descending else new < known
-        return F.when(precedes, F.lit(True)).when(follows, F.lit(False)).otherwise(later)
-
-    tie = reduce(before, reversed(comparisons), F.lit(False))
+    tie: Column = F.lit(False)
+    for order in reversed(_comparable(table, batch, held)):
+        tie = _decided_by(order, tie)
     return earlier | (same_time & tie)
+
+
+def _decided_by(order: OrderBy, otherwise: Column) -> Column:
+    """Whether the order would keep the held row rather than the new one; `otherwise` when it does not tell them apart."""
+    new, known = col(order.column), col(_held(order))
+    nulls_kept = not order.descending if order.nulls_first is None else order.nulls_first
+    return (
+        F.when(new.eqNullSafe(known), otherwise)
+        .when(new.isNull(), F.lit(not nulls_kept))
+        .when(known.isNull(), F.lit(nulls_kept))
+        .otherwise(new < known if order.descending else new > known)
+    )
 
 
 def _comparable(table: CuratedTable, batch: DataFrame, held: DataFrame) -> list[OrderBy]:

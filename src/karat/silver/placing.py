@@ -25,6 +25,8 @@ _HELD_CURRENT = "__karat_held_current"
 _OPENS = "__karat_opens"
 _NEXT = "__karat_next"
 _COPY = "__karat_copy"
+_PLACE = "__karat_place"
+_LAST_PLACE = "__karat_last_place"
 
 
 def placed_changes(said: DataFrame, held: DataFrame, table: CuratedTable) -> DataFrame:
@@ -32,7 +34,7 @@ def placed_changes(said: DataFrame, held: DataFrame, table: CuratedTable) -> Dat
     business = business_columns(said.columns, table)
     return (
         _statements(said, held, table)
-        .transform(_once)
+        .transform(_once, table)
         .transform(_with_periods, table)
         .withColumn(ACT, _act(table))
         .unionByName(said.where(F.col(REASON).isNotNull()).withColumn(ACT, F.lit(REFUSE)), allowMissingColumns=True)
@@ -76,15 +78,24 @@ def _statements(said: DataFrame, held: DataFrame, table: CuratedTable) -> DataFr
     return known.unionByName(said.where(F.col(REASON).isNull()), allowMissingColumns=True)
 
 
-def _once(statements: DataFrame) -> DataFrame:
-    """The same state at the same time said twice is one statement, the held row before any other. Grain: (entity, time, state)."""
-    same = Window.partitionBy(PK_HASH, START, DIFF_HASH).orderBy(F.col(MATCH_KEY).asc_nulls_last(), *by_every_column(statements))
-    return statements.withColumn(_COPY, F.row_number().over(same)).where(F.col(_COPY) == 1).drop(_COPY)
+def _once(statements: DataFrame, table: CuratedTable) -> DataFrame:
+    """The same state at the same time said twice is one statement, at the place of the last. Grain: (entity, time, state).
+
+    Of words taken back at one moment (A, B, A again) the last stands, whichever of them is held already.
+    """
+    same = Window.partitionBy(PK_HASH, START, DIFF_HASH)
+    held_first = same.orderBy(F.col(MATCH_KEY).asc_nulls_last(), F.col(_PLACE).desc())
+    return (
+        statements.withColumn(_PLACE, F.row_number().over(_as_said(statements, table)))
+        .withColumns({_COPY: F.row_number().over(held_first), _LAST_PLACE: F.max(_PLACE).over(same)})
+        .where(F.col(_COPY) == 1)
+        .drop(_COPY, _PLACE)
+    )
 
 
 def _with_periods(statements: DataFrame, table: CuratedTable) -> DataFrame:
     """A statement opens a version when it differs from the one before it; a version ends where the next one opens."""
-    order = _chronological(statements, table)
+    order = Window.partitionBy(PK_HASH).orderBy(F.col(START), F.col(_LAST_PLACE))
     following = order.rowsBetween(1, Window.unboundedFollowing)
     previous = F.lag(DIFF_HASH).over(order)
     return (
@@ -100,11 +111,11 @@ def _with_periods(statements: DataFrame, table: CuratedTable) -> DataFrame:
     )
 
 
-def _chronological(statements: DataFrame, table: CuratedTable) -> WindowSpec:
-    """Time; then the configured order the other way round, so the row a reduction would keep comes last; then the state, for replays."""
+def _as_said(statements: DataFrame, table: CuratedTable) -> WindowSpec:
+    """Time; then the configured order the other way round, so the row a reduction would keep comes last; then every column, for replays."""
     present = {name.lower() for name in statements.columns}
     ties = [oldest_first(order) for order in table.order if order.column.lower() in present]
-    return Window.partitionBy(PK_HASH).orderBy(F.col(START), *ties, F.col(DIFF_HASH))
+    return Window.partitionBy(PK_HASH).orderBy(F.col(START), *ties, F.col(DIFF_HASH), *by_every_column(statements))
 
 
 def _act(table: CuratedTable) -> Column:

@@ -39,26 +39,62 @@ def _text(value: Column, data_type: T.DataType) -> Column:  # noqa: PLR0911  (on
     match data_type:
         case T.StringType():
             return F.trim(value)
-        case T.TimestampType() | T.TimestampNTZType():
-            return F.date_format(value, "yyyy-MM-dd HH:mm:ss.SSSSSS")
+        case T.TimestampType():
+            return _moment_text(_without_zone(value))
+        case T.TimestampNTZType():
+            return _moment_text(value)
         case T.DecimalType():
             return _decimal_text(value, data_type.scale)
         case T.FloatType() | T.DoubleType():
             return F.when(value == 0, F.lit("0.0")).otherwise(value.cast("string"))
         case T.BinaryType():
             return F.lower(F.hex(value))
-        case T.MapType():
-            return F.to_json(F.array_sort(F.map_entries(value)), {"ignoreNullFields": "false"})
-        case T.StructType() | T.ArrayType() | T.VariantType():
-            return F.to_json(value, {"ignoreNullFields": "false"})
+        case T.MapType() | T.StructType() | T.ArrayType():
+            return _nested_text(value, data_type)
+        case T.VariantType():
+            return F.to_json(value)
         case _:
             return value.cast("string")
 
 
+def _nested_text(value: Column, data_type: T.MapType | T.StructType | T.ArrayType) -> Column:
+    """The parts' own canonical texts as JSON; a map's entries in order, since it has none of its own."""
+    match data_type:
+        case T.ArrayType():
+            return F.to_json(F.transform(value, lambda item: canonical(item, data_type.elementType)))
+        case T.StructType():
+            parts = [canonical(value.getField(field.name), field.dataType) for field in data_type]
+            return F.when(value.isNotNull(), F.to_json(F.array(*parts)))
+        case T.MapType():
+            entries = F.transform(
+                F.map_entries(value),
+                lambda entry: F.struct(canonical(entry["key"], data_type.keyType), canonical(entry["value"], data_type.valueType)),
+            )
+            return F.to_json(F.array_sort(entries))
+
+
+def _without_zone(value: Column) -> Column:
+    """A point in time as UTC's calendar has it, out of reach of the session's zone and its lost and doubled hours."""
+    seconds = (F.unix_micros(value).cast("decimal(20,0)") / F.lit(1_000_000)).cast("decimal(20,6)")
+    return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz") + F.make_dt_interval(secs=seconds)
+
+
+def _moment_text(value: Column) -> Column:
+    """`yyyy-MM-dd HH:mm:ss.SSSSSS` of a time without a zone; a cast, because formatting would go through the session's own zone."""
+    text = value.cast("string")
+    fraction = F.when(F.instr(text, ".") > 0, F.substring_index(text, ".", -1)).otherwise(F.lit(""))
+    return F.concat(F.substring_index(text, ".", 1), F.lit("."), F.rpad(fraction, 6, "0"))
+
+
 def _decimal_text(value: Column, scale: int) -> Column:
-    """Plain digits with a fixed number of places; padded as text, since a cast to more places could overflow."""
-    digits = value.cast("string")
-    if scale >= DECIMAL_SCALE:
-        return digits
+    """Plain digits with a fixed number of places; padded as text, since a cast to more places could overflow.
+
+    Spark writes a small number of many places as 1E-9 when ANSI is off: one is added to the places, so that no exponent appears.
+    """
+    if scale > DECIMAL_SCALE:
+        sign = F.when(value < 0, F.lit("-")).otherwise(F.lit(""))
+        whole = F.floor(F.abs(value)).cast("string")
+        places = F.substring(((F.abs(value % F.lit(1).cast("decimal(1,0)"))) + F.lit(1).cast("decimal(1,0)")).cast("string"), 3, scale)
+        return F.when(value.isNotNull(), F.concat(sign, whole, F.lit("."), places))
     padding = "0" * (DECIMAL_SCALE - scale)
-    return F.concat(digits, F.lit(padding if scale else f".{padding}"))
+    return F.concat(value.cast("string"), F.lit(padding if scale else f".{padding}"))
