@@ -34,8 +34,14 @@ def check_source(rows: DataFrame, table: CuratedTable) -> None:
 
 
 def with_refusals(rows: DataFrame, table: CuratedTable) -> DataFrame:
-    """Source rows, each with the reason it may not go on, or none."""
-    return with_reason(rows, requirements(table.entity_key, table.watermark, rows.columns))
+    """Source rows, each with the reason it may not go on, or none.
+
+    Without a transformation the start is known here already: a row that lacks it must not first win over one that has it.
+    """
+    required = requirements(table.entity_key, table.watermark, rows.columns)
+    if table.sql_file is None and table.scd_type == 2:  # noqa: PLR2004  (SCD type 2)
+        required.setdefault(table.effective_from, START_RULE)
+    return with_reason(rows, required)
 
 
 def admitted(rows: DataFrame, table: CuratedTable) -> DataFrame:
@@ -82,7 +88,7 @@ def batch_rows(rows: DataFrame, view: DataFrame, table: CuratedTable) -> DataFra
     timed = clean.transform(identified, table).transform(_timed, view, table)
     required = requirements(table.entity_key, None, timed.columns)
     if table.scd_type == 2:  # noqa: PLR2004  (SCD type 2)
-        required[START] = f"{START_RULE} ({table.effective_from})"
+        required[START] = START_RULE
     checked = with_reason(timed, required)
     reduced = checked if table.place_late else first_per_entity(checked, table.order)
     return shaped(reduced, table)
