@@ -40,7 +40,7 @@ def with_refusals(rows: DataFrame, table: CuratedTable) -> DataFrame:
     """
     required = requirements(table.entity_key, table.watermark, rows.columns)
     if table.sql_file is None and table.scd_type == 2:  # noqa: PLR2004  (SCD type 2)
-        required.setdefault(table.effective_from, START_RULE)
+        required.setdefault(table.effective_from, f"{START_RULE}: {table.effective_from}")
     return with_reason(rows, required)
 
 
@@ -88,7 +88,7 @@ def batch_rows(rows: DataFrame, view: DataFrame, table: CuratedTable) -> DataFra
     timed = clean.transform(identified, table).transform(_timed, view, table)
     required = requirements(table.entity_key, None, timed.columns)
     if table.scd_type == 2:  # noqa: PLR2004  (SCD type 2)
-        required[START] = START_RULE
+        required[START] = f"{START_RULE}: {table.effective_from}"
     checked = with_reason(timed, required)
     reduced = checked if table.place_late else first_per_entity(checked, table.order)
     return shaped(reduced, table)

@@ -46,7 +46,7 @@ def _records(refused: DataFrame, table: CuratedTable, tables: DeltaTables, commi
     original = F.to_json(F.struct(*(col(name) for name in refused.columns if name != REASON)), {"ignoreNullFields": "false"})
     return refused.select(
         F.col(REASON).alias("reason"),
-        F.regexp_extract(REASON, r"^([^:(]+?) *[:(]", 1).alias("rule"),
+        F.regexp_extract(REASON, "^([^:]+):", 1).alias("rule"),
         F.lit(str(table.source)).alias("feed"),
         F.lit(tables.address(table.source)).alias("source_path"),
         F.lit(None).cast("string").alias("source_file"),

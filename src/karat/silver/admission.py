@@ -12,15 +12,15 @@ WATERMARK_RULE = "watermark is null"
 
 
 def with_reason(rows: DataFrame, required: Mapping[str, str]) -> DataFrame:
-    """Every row with the first rule it breaks, `rule: column`, or null. `required`: column to the rule it must keep."""
-    broken = [F.when(col(name).isNull(), F.lit(f"{rule}: {name}")) for name, rule in required.items()]
+    """Every row with the first reason to refuse it, or null. `required`: column to the reason that its absence is."""
+    broken = [F.when(col(name).isNull(), F.lit(reason)) for name, reason in required.items()]
     return rows.withColumn(REASON, F.coalesce(*broken, F.lit(None).cast("string")))
 
 
 def requirements(keys: Sequence[str], watermark: str | None, columns: Sequence[str]) -> dict[str, str]:
-    """Of the columns that are there, which may not be null and by which rule."""
+    """Of the columns that are there, which may not be null, and the reason `rule: column` when one is."""
     present = {name.lower() for name in columns}
-    required = {key: KEY_RULE for key in keys if key.lower() in present}
+    required = {key: f"{KEY_RULE}: {key}" for key in keys if key.lower() in present}
     if watermark is not None and watermark.lower() in present:
-        required.setdefault(watermark, WATERMARK_RULE)
+        required.setdefault(watermark, f"{WATERMARK_RULE}: {watermark}")
     return required
