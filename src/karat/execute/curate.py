@@ -54,7 +54,7 @@ def curate(stage: Curate, world: World) -> Outcome:
     with _kept(with_refusals(rows_between(source, bounds), table), wanted=before is not None) as incoming:
         size = measure(incoming, table.watermark)
         after = max((mark for mark in (before, size.highest) if mark is not None), default=None)
-        if size.rows == 0:
+        if size.rows == 0 and tables.exists(table.target):
             return Outcome("unchanged", Rows(), before, after, previous)
         batch = Batch(source, incoming.transform(rows_between, bounds.up_to(size.highest)), size, is_everything=before is None)
         commit = _commit(stage, world, previous, (before, after, size.rows))
@@ -101,8 +101,9 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
             late = changes.where(F.col(ACT) == REFUSE).select(*(col(name) for name in columns))
             quarantined += quarantine(late, table, tables, commit)
         written = Written()
-        if acts:
+        if acts or not tables.exists(table.target):  # a table that is declared is there, even while it is empty
             prepare_target(missing, table, tables, commit)
+        if acts:
             written = tables.merge(curated_merge(changes.where(F.col(ACT) != REFUSE), rows.columns, table), table.target, commit)
     return Rows(batch.size.rows, 0, 0, quarantined, 0, written.inserted, written.updated, written.deleted)
 
