@@ -23,7 +23,7 @@ setup: $(JARS) ## make .venv with the pinned packages and fetch Delta's jars, on
 
 test: lint types $(JARS) ## everything that must be green: lint, types and all four tiers of tests
 	$(call say,tests: flows laws frames unit · two processes, the long ones first)
-	@$(BIN)/pytest -n 2 --dist loadfile tests/flows tests/laws tests/frames tests/unit $(PYTEST_ARGS)
+	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/flows tests/laws tests/frames tests/unit $(PYTEST_ARGS)
 
 lint: $(STAMP) ## ruff (rules and format) and the arrows between the folders
 	$(call say,lint: ruff check · ruff format · lint-imports)

@@ -8,9 +8,12 @@ def frame(spark: SparkSession, table: str) -> DataFrame:
     """A literal table: `name:type` headings, `|` between cells, `-` for null; scalar types only."""
     heading, *rows = ([cell.strip() for cell in line.split("|")] for line in table.strip().splitlines())
     columns = [name_type.split(":", 1) for name_type in heading]
-    values = [[None if cell == "-" else cell for cell in row] for row in rows]
-    text = spark.createDataFrame(values, ", ".join(f"`{name}` string" for name, _ in columns))
-    return text.select(*(F.col(f"`{name}`").cast(type_) for name, type_ in columns))
+    values = [[F.lit(None if cell == "-" else cell).cast("string") for cell in row] for row in rows]
+    names = [name for name, _ in columns]
+    structs = [F.struct(*(cell.alias(name) for name, cell in zip(names, row, strict=True))) for row in values]
+    # Literals rather than createDataFrame: no Python worker has to start for a handful of cells.
+    text = spark.range(1).select(F.inline(F.array(*structs)))
+    return text.select(*(F.col(f"`{name}`").cast(type_).alias(name) for name, type_ in columns))
 
 
 def rows_of(rows: DataFrame, *columns: str) -> list[tuple[object, ...]]:
