@@ -8,9 +8,8 @@ from pyspark.sql import SparkSession
 from karat.config.settings import SparkSettings
 from karat.execute.session import build_session
 
-
 LONG_LIVED = "-XX:TieredStopAtLevel=4"
-"""The profile for short runs keeps to the fast compiler; a session that lives for minutes earns the better one (a third faster, once warm)."""
+"""The profile for short runs keeps to the fast compiler; a session that lives for minutes earns the better one."""
 
 
 @pytest.fixture(scope="session")
