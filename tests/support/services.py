@@ -111,7 +111,9 @@ def _require_mariadb() -> None:
         return
     packages = " ".join(_MARIADB_PACKAGES)
     assert os.geteuid() == 0, f"MariaDB is missing: apt-get install -y --no-install-recommends {packages}"
-    command = ["/usr/bin/apt-get", "install", "-y", "--no-install-recommends", *_MARIADB_PACKAGES]
+    apt = "/usr/bin/apt-get"
+    subprocess.run([apt, "update"], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - a new machine has no package lists yet
+    command = [apt, "install", "-y", "--no-install-recommends", *_MARIADB_PACKAGES]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - the words above
 
 
