@@ -8,28 +8,21 @@ from pathlib import Path
 
 from karat.config.curation import Curation
 from karat.config.document import Document, Unreadable, read_documents, scalar
+from karat.config.entity import EntityDeclaration
 from karat.config.problems import ConfigProblems, Problem, shown
 from karat.config.references import fill
 from karat.config.resolve import resolve_curation
-from karat.config.resolved import Config, CuratedTable
+from karat.config.resolve_entity import resolve_entity
+from karat.config.resolved import Config, CuratedTable, Entity
 from karat.config.settings import ProjectSettings
 from karat.config.validate import literal_secrets, validate
-from karat.config.wiring import wiring_problems
+from karat.config.wiring import Writer, curated_writer, entity_writer, wiring_problems
 from karat.errors import ConfigError
 
 PROJECT_FILE = "karat.yml"
 DECLARED_IN = (".yml", ".yaml", ".json")
-KINDS = {"curation": Curation}
+KINDS: dict[str, type[Curation | EntityDeclaration]] = {"curation": Curation, "entity": EntityDeclaration}
 MOST_FILES = 2_000
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A table with the place of its declaration."""
-
-    table: CuratedTable
-    document: Document
-    index: int
 
 
 @dataclass
@@ -38,7 +31,9 @@ class Reading:
 
     variables: dict[str, object] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    declared: list[Declared] = field(default_factory=list)
+    curated: list[CuratedTable] = field(default_factory=list)
+    entities: list[Entity] = field(default_factory=list)
+    writers: list[Writer] = field(default_factory=list)
 
 
 def load(folder: Path, variables: Mapping[str, str] | None = None) -> Config:
@@ -53,12 +48,10 @@ def load(folder: Path, variables: Mapping[str, str] | None = None) -> Config:
     for file in _files(folder, lake):
         for document in _documents(folder, file, reading):
             _declare(document, Config(folder, settings, lake, ()), reading)
-    reading.problems.extend(
-        wiring_problems([(each.table, each.document.file, each.document.line_of(("tables", each.index))) for each in reading.declared])
-    )
+    reading.problems.extend(wiring_problems(reading.writers))
     if reading.problems:
         raise ConfigProblems(reading.problems)
-    return Config(folder, settings, lake, tuple(each.table for each in reading.declared))
+    return Config(folder, settings, lake, tuple(reading.curated), tuple(reading.entities))
 
 
 def lake_root(lake: str, folder: Path) -> str:
@@ -140,10 +133,19 @@ def _declare(document: Document, config: Config, reading: Reading) -> None:
     reading.problems.extend(filled.problems)
     declaration, problems = validate(KINDS[str(kind)], filled, document)
     reading.problems.extend(problems)
-    if declaration is not None:
-        tables, problems = resolve_curation(declaration, document, config)
-        reading.problems.extend(problems)
-        reading.declared.extend(Declared(table, document, index) for index, table in tables)
+    match declaration:
+        case Curation():
+            tables, problems = resolve_curation(declaration, document, config)
+            reading.curated.extend(table for _, table in tables)
+            reading.writers.extend(curated_writer(table, document.file, document.line_of(("tables", index))) for index, table in tables)
+        case EntityDeclaration():
+            entity, problems = resolve_entity(declaration, document, config)
+            if entity is not None:
+                reading.entities.append(entity)
+                reading.writers.append(entity_writer(entity, document.file, document.line))
+        case None:
+            return
+    reading.problems.extend(problems)
 
 
 def _is_ours(document: Document) -> bool:

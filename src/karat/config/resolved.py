@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from karat.config.entity import EntityDeclaration, Feed
+from karat.config.grading import Grading
 from karat.config.names import TableName
 from karat.config.settings import ProjectSettings
 
@@ -63,6 +65,52 @@ class CuratedTable:
 
 
 @dataclass(frozen=True)
+class FeedOf:
+    """A feed of an entity, with its grade and where it reads."""
+
+    feed: Feed
+    grading: Grading
+    table: TableName | None
+    """The lake table it reads, if it reads one."""
+    path: str
+    """The path or glob of its files, if it reads files."""
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A thing many systems speak of, complete."""
+
+    declared: EntityDeclaration
+    timeline: TableName
+    feeds: tuple[FeedOf, ...]
+
+    @property
+    def name(self) -> str:
+        """The name people call it by."""
+        return self.declared.name
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that identify it."""
+        return tuple(self.declared.key)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Everything said about it, in the order of the declaration."""
+        return tuple(self.declared.attributes)
+
+    @property
+    def assertions(self) -> TableName:
+        """Where the evidence is kept."""
+        return self.timeline.beside("_assertions")
+
+    @property
+    def quarantine(self) -> TableName:
+        """Where refused rows go."""
+        return self.timeline.beside("_quarantine")
+
+
+@dataclass(frozen=True)
 class Config:
     """A whole project as it was read."""
 
@@ -70,11 +118,15 @@ class Config:
     settings: ProjectSettings
     lake: str
     curated: tuple[CuratedTable, ...]
+    entities: tuple[Entity, ...] = ()
 
     @property
     def hash(self) -> str:
         """Changes when anything declared changes, the SQL included; secrets are references, so none is in it."""
-        text = json.dumps([self.settings.model_dump(mode="json"), [str(table) for table in self.curated]], sort_keys=True)
+        text = json.dumps(
+            [self.settings.model_dump(mode="json"), [str(table) for table in self.curated], [str(entity) for entity in self.entities]],
+            sort_keys=True,
+        )
         digest = hashlib.sha256(text.encode())
         for table in self.curated:
             digest.update(table.sql_file.read_bytes() if table.sql_file and table.sql_file.is_file() else b"-")

@@ -1,58 +1,76 @@
 """What only shows when all declarations are seen together: two writers of one table, tables that wait for each other."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from karat.config.problems import Problem
-from karat.config.resolved import Config, CuratedTable
-
-Placed = tuple[CuratedTable, str, int]
-"""A table with the file and line of its declaration."""
+from karat.config.resolved import Config, CuratedTable, Entity
 
 
-def wiring_problems(tables: Sequence[Placed]) -> list[Problem]:
+@dataclass(frozen=True)
+class Writer:
+    """A declaration as the others meet it: which tables it writes and reads, and where it stands."""
+
+    name: str
+    writes: frozenset[str]
+    reads: frozenset[str]
+    file: str
+    line: int
+    path: str
+    books: tuple[str, str] | None = None
+    """Control and audit table, for those that keep books."""
+
+
+def curated_writer(table: CuratedTable, file: str, line: int) -> Writer:
+    """A curated table among the other declarations."""
+    books = (str(table.books.control), str(table.books.audit))
+    writes = frozenset({str(table.target), str(table.quarantine)})
+    return Writer(str(table.target), writes, frozenset({str(table.source)}), file, line, "target_table", books)
+
+
+def entity_writer(entity: Entity, file: str, line: int) -> Writer:
+    """An entity among the other declarations."""
+    writes = frozenset(map(str, (entity.timeline, entity.assertions, entity.quarantine)))
+    reads = frozenset(str(feed.table) for feed in entity.feeds if feed.table is not None)
+    return Writer(str(entity.timeline), writes, reads, file, line, "name")
+
+
+def wiring_problems(writers: Sequence[Writer]) -> list[Problem]:
     """Problems between declarations."""
-    return [*_written_twice(tables), *_waiting_for_itself(tables)]
+    return [*_written_twice(writers), *_waiting_for_itself(writers)]
 
 
-def _written_twice(tables: Sequence[Placed]) -> list[Problem]:
+def _written_twice(writers: Sequence[Writer]) -> list[Problem]:
     problems = []
-    first: dict[str, Placed] = {}
-    for placed in tables:
-        table, file, line = placed
-        owned = {str(table.target).lower(), str(table.quarantine).lower()}
-        books = {str(table.books.control).lower(), str(table.books.audit).lower()}
-        if str(table.target).lower() in books:
-            problems.append(
-                Problem(
-                    file,
-                    line,
-                    "target_table",
-                    "the target is also the control or audit table",
-                    str(table.target),
-                    "give it a name of its own",
-                )
-            )
+    first: dict[str, Writer] = {}
+    for writer in writers:
+        books = {name.lower() for name in writer.books or ()}
+        if writer.name.lower() in books:
+            message, remedy = "the target is also the control or audit table", "give it a name of its own"
+            problems.append(Problem(writer.file, writer.line, writer.path, message, writer.name, remedy))
         if len(books) == 1:
             message, remedy = "control and audit are one table", "give each a table of its own"
-            problems.append(Problem(file, line, "settings.control_table", message, str(table.books.control), remedy))
-        for name in owned:
-            earlier = first.setdefault(name, placed)
-            if earlier is not placed:
-                message = f"{earlier[1]}:{earlier[2]} writes this table already"
-                problems.append(Problem(file, line, "target_table", message, name, "give each table one declaration"))
+            problems.append(Problem(writer.file, writer.line, "settings.control_table", message, (writer.books or ("",))[0], remedy))
+        for name in sorted(writer.writes):
+            earlier = first.setdefault(name.lower(), writer)
+            if earlier is not writer:
+                message = f"{earlier.file}:{earlier.line} writes this table already"
+                problems.append(Problem(writer.file, writer.line, writer.path, message, name.lower(), "give each table one declaration"))
     return problems
 
 
-def _waiting_for_itself(tables: Sequence[Placed]) -> list[Problem]:
-    graph = {str(table.target): {str(table.source)} for table, _, _ in tables}
+def _waiting_for_itself(writers: Sequence[Writer]) -> list[Problem]:
+    owners = {table: writer.name for writer in writers for table in writer.writes}
+    graph = {writer.name: {owners.get(read, read) for read in writer.reads} for writer in writers}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as cycle:
         path = [str(name) for name in cycle.args[1]]
-        _, file, line = next(placed for placed in tables if str(placed[0].target) in path)
+        found = next(writer for writer in writers if writer.name in path)
         remedy = "break the circle: one of them must read something else"
-        return [Problem(file, line, "source_table", f"these tables wait for each other: {' ← '.join(path)}", remedy=remedy)]
+        message = f"these tables wait for each other: {' ← '.join(path)}"
+        return [Problem(found.file, found.line, "source_table" if found.books else "feeds", message, remedy=remedy)]
     return []
 
 

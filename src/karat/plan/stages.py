@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from karat.config.resolved import CuratedTable
+from karat.config.resolved import CuratedTable, Entity
 
 
 @dataclass(frozen=True)
@@ -32,5 +32,31 @@ class Curate:
         return (str(self.table.target), str(self.table.quarantine), str(self.table.books.control), str(self.table.books.audit))
 
 
-Stage = Curate
+@dataclass(frozen=True)
+class Land:
+    """Keep what an entity's feeds say as evidence, and bring its timeline up to date with it."""
+
+    entity: Entity
+    since: str | None
+    """How far its feeds have been consumed, as text; None before the first load. Execution asks the evidence itself."""
+    why: str
+    kind: Literal["land"] = "land"
+
+    @property
+    def name(self) -> str:
+        """The name people select it by."""
+        return str(self.entity.timeline)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables and files it reads."""
+        return tuple(str(feed.table) if feed.table is not None else feed.feed.source.path for feed in self.entity.feeds)  # type: ignore[union-attr]
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tables it may write."""
+        return (str(self.entity.timeline), str(self.entity.assertions), str(self.entity.quarantine))
+
+
+Stage = Curate | Land
 """Every kind of stage; a new kind joins by `|`, and the type checker names each place that must learn it."""

@@ -29,13 +29,14 @@ def hash_of(names: Sequence[str], schema: T.StructType, algorithm: str) -> Colum
 
 def canonical(value: Column, data_type: T.DataType) -> Column:
     """The value as text that is equal exactly when the value is; never null."""
-    text = _text(value, data_type)
+    text = text_of(value, data_type)
     escaped = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit(SEPARATOR), F.lit("\\" + SEPARATOR))
     told_apart = F.when(escaped == NULL_TEXT, F.lit("\\" + NULL_TEXT)).otherwise(escaped)
     return F.coalesce(told_apart, F.lit(NULL_TEXT))
 
 
-def _text(value: Column, data_type: T.DataType) -> Column:  # noqa: PLR0911  (one line per type)
+def text_of(value: Column, data_type: T.DataType) -> Column:  # noqa: PLR0911  (one line per type)
+    """The value as plain text, nothing escaped yet; null for null."""
     match data_type:
         case T.StringType():
             return F.trim(value)
