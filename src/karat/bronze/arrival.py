@@ -1,0 +1,81 @@
+"""Statements as they land: copies inside the batch collapsed, what they left unsaid filled in from everything before them."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from karat.bronze.identity import attribute_hash
+from karat.bronze.inheritance import SPEAKS, nobodys_word, said, with_inheritance
+from karat.bronze.loads import ROLE, SAID, with_deletes_that_follow, with_presence, without_void
+from karat.bronze.order import AT, ORDER_FILE
+from karat.bronze.terms import Terms
+from karat.temporal.columns import (
+    ATTR_HASH,
+    BK,
+    COPIES,
+    EVENT_TS,
+    INGEST_TS,
+    INHERITED,
+    RECORD_HASH,
+    RUN_ID,
+    SOURCE_FILE,
+    SOURCE_SYSTEM,
+    STATEMENT_HASH,
+    TIME_BASIS,
+)
+
+ARRIVES = "__karat_arrives"
+"""Working: whether the row is of this batch, rather than on record."""
+
+
+def collapsed_copies(rows: DataFrame) -> DataFrame:
+    """Rows of the same content, file and key counted once. Grain: one row per statement and file."""
+    same = Window.partitionBy(RECORD_HASH)
+    counted = rows.withColumn(COPIES, F.count(F.lit(1)).over(same)).withColumn(
+        "__karat_copy", F.row_number().over(same.orderBy(SOURCE_SYSTEM))
+    )
+    return counted.where(F.col("__karat_copy") == 1).drop("__karat_copy")
+
+
+def leaves_unsaid(terms: Terms) -> Column:
+    """Whether a statement about a key is silent on any attribute: a partial, or a delete."""
+    unsaid = F.lit(False)
+    for name in terms.attributes:
+        unsaid = unsaid | ~said(name)
+    return unsaid & F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull()
+
+
+def complete_as_said(arriving: DataFrame) -> DataFrame:
+    """The rows when none of them leaves anything unsaid."""
+    return arriving.withColumn(INHERITED, nobodys_word())
+
+
+def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFrame:
+    """The arriving rows with what they left unsaid, taken from the prior assertions about their keys and from each other.
+
+    Grain: one row per arriving row. `prior` has the columns of the assertions table.
+    """
+    fresh = arriving.transform(complete_as_said).withColumn(ARRIVES, F.lit(True))
+    known = prior.select(*(name for name in fresh.columns if name != ARRIVES)).withColumn(ARRIVES, F.lit(False))
+    everything = fresh.unionByName(known)
+    takes_part = F.col(TIME_BASIS).isNotNull()
+    about_keys = _timed(everything.where(takes_part & F.col(BK).isNotNull()), BK)
+    of_sources = _timed(everything.where(takes_part & F.col(BK).isNull()), SOURCE_SYSTEM)
+    fill = F.col(ARRIVES) & (F.col(ROLE) == SAID) & leaves_unsaid(terms)
+    filled = (
+        about_keys.transform(with_deletes_that_follow, of_sources, terms)
+        .transform(with_presence)
+        .transform(without_void)
+        .transform(with_inheritance, terms, fill)
+        .withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
+        .where(F.col(ARRIVES) & (F.col(ROLE) == SAID))
+        .select(*(name for name in fresh.columns if name != ARRIVES))
+    )
+    aside = fresh.where(~takes_part | F.col(BK).isNull()).drop(ARRIVES)
+    return filled.unionByName(aside)
+
+
+def _timed(rows: DataFrame, subject: str) -> DataFrame:
+    """Ready to be ordered; a copy of a statement that was heard before is heard no second time."""
+    same = Window.partitionBy(subject, STATEMENT_HASH)
+    arrival = same.orderBy(F.col(INGEST_TS), F.col(RUN_ID), F.col(SOURCE_FILE).asc_nulls_last(), F.col(RECORD_HASH))
+    return rows.withColumns({AT: F.col(EVENT_TS), ORDER_FILE: F.min(SOURCE_FILE).over(same), SPEAKS: F.row_number().over(arrival) == 1})

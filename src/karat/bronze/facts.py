@@ -1,0 +1,60 @@
+"""A transaction is a fact: it is there once, however often it is told; other content under its id is a correction beside it."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from karat.bronze.order import AT, PLACE
+from karat.bronze.shape import timeline_columns
+from karat.bronze.terms import Terms
+from karat.temporal.columns import (
+    ATTR_HASH,
+    BK,
+    CORRECTS,
+    EFFECTIVE_FROM,
+    EFFECTIVE_TO,
+    FIRST_SEEN,
+    INHERITED,
+    IS_CURRENT,
+    IS_DELETED,
+    IS_SOURCE_CURRENT,
+    LAST_EVENT_TS,
+    LAST_SEEN,
+    RECORD_HASH,
+    SEEN_COUNT,
+    SOURCE_EFFECTIVE_TO,
+    col,
+)
+
+
+def facts(statements: DataFrame, terms: Terms) -> DataFrame:
+    """The first telling of each content, with how often it was told. Grain: one row per transaction and distinct content."""
+    told = Window.partitionBy(BK, ATTR_HASH)
+    whole = told.orderBy(PLACE).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    rides_along = {
+        name: F.when(F.col(IS_DELETED), F.first(col(name)).over(whole)).otherwise(F.last(col(name)).over(whole))
+        for name in (*sorted(terms.untracked), INHERITED)
+    }
+    first = statements.withColumns(
+        {
+            FIRST_SEEN: F.min(FIRST_SEEN).over(told),
+            LAST_SEEN: F.max(LAST_SEEN).over(told),
+            SEEN_COUNT: F.sum(SEEN_COUNT).over(told),
+            LAST_EVENT_TS: F.last(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(whole),
+            "__karat_telling": F.row_number().over(told.orderBy(PLACE)),
+            **rides_along,
+        }
+    ).where(F.col("__karat_telling") == 1)
+    the_fact = F.first(RECORD_HASH).over(Window.partitionBy(BK).orderBy(PLACE))
+    is_the_fact = F.row_number().over(Window.partitionBy(BK).orderBy(PLACE)) == 1
+    no_time = F.lit(None).cast("timestamp")
+    no_flag = F.lit(None).cast("boolean")
+    return first.withColumns(
+        {
+            CORRECTS: F.when(~is_the_fact, the_fact),
+            EFFECTIVE_FROM: F.col(AT),
+            EFFECTIVE_TO: no_time,
+            SOURCE_EFFECTIVE_TO: no_time,
+            IS_CURRENT: no_flag,
+            IS_SOURCE_CURRENT: no_flag,
+        }
+    ).select(*timeline_columns(terms))

@@ -1,0 +1,78 @@
+"""The total order of statements: the same in every run, whatever order they arrived in.
+
+Each tiebreaker has its reason:
+
+    when it was said to be so       the truth's own axis
+    rank, higher first              at one instant the authority speaks first, the others after it
+    sequence, as a number           the source's own order; a statement without one comes last
+    a delete after an upsert        at one instant, being gone is the later word
+    file, run, time of arrival      a later run corrects an earlier one
+    statement hash                  and whatever is left is at least always the same
+"""
+
+from pyspark.sql import Column, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from karat.temporal.columns import (
+    BK,
+    INGEST_TS,
+    IS_DELETED,
+    RANK,
+    RUN_ID,
+    SEQUENCE,
+    SOURCE_SYSTEM,
+    STATEMENT_HASH,
+)
+
+AT: str = "__karat_at"
+"""Working: the instant a statement takes effect; its event time, or its snapshot's."""
+PLACE: str = "__karat_place"
+"""Working: a statement's number in its entity's order, from 1."""
+ORDER_FILE: str = "__karat_order_file"
+"""Working: the first name among the files that brought copies of a statement, so that arrival does not decide its place."""
+
+_NUMBER = r"^-?[0-9]{1,38}(\.[0-9]+)?$"
+_BORDERS = r"(?<=[0-9])(?=[^0-9])|(?<=[^0-9])(?=[0-9])"
+_WIDTH = 40
+
+
+def chronological(*partition: str) -> WindowSpec:
+    """The order above, within the partition."""
+    return Window.partitionBy(*partition).orderBy(
+        F.col(AT).asc(),
+        F.col(RANK).desc(),
+        sequence_order(F.col(SEQUENCE)).asc(),
+        F.col(IS_DELETED).asc(),
+        F.col(ORDER_FILE).asc_nulls_last(),
+        F.col(RUN_ID).asc_nulls_last(),
+        F.col(INGEST_TS).asc(),
+        F.col(STATEMENT_HASH).asc(),
+    )
+
+
+def in_place() -> WindowSpec:
+    """An entity's statements in their order."""
+    return Window.partitionBy(BK).orderBy(PLACE)
+
+
+def in_place_by_source() -> WindowSpec:
+    """One source's statements about an entity in their order."""
+    return Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(PLACE)
+
+
+def before(window: WindowSpec) -> WindowSpec:
+    """Everything earlier than the row itself."""
+    return window.rowsBetween(Window.unboundedPreceding, -1)
+
+
+def sequence_order(sequence: Column) -> Column:
+    """A sequence as something to sort by: numbers as numbers, other texts with their digits as numbers, none last."""
+    is_number = F.rlike(sequence, F.lit(_NUMBER))
+    whole = F.when(is_number, F.substring_index(sequence, ".", 1).try_cast("decimal(38,0)"))
+    fraction = F.when(is_number & (F.instr(sequence, ".") > 0), F.rtrim(F.substring_index(sequence, ".", -1), F.lit("0")))
+    padded = F.transform(
+        F.split(sequence, _BORDERS),
+        lambda run: F.when(F.rlike(run, F.lit("^[0-9]+$")) & (F.length(run) < _WIDTH), F.lpad(run, _WIDTH, "0")).otherwise(run),
+    )
+    natural = F.when(~is_number, F.array_join(padded, ""))
+    return F.struct(sequence.isNull(), ~is_number, whole, F.coalesce(fraction, F.lit("")), natural)

@@ -1,0 +1,104 @@
+"""The columns of an entity's tables, in their order."""
+
+from pyspark.sql import Column
+from pyspark.sql import types as T
+
+from karat.bronze.inheritance import INHERITED_TYPE
+from karat.bronze.terms import Terms
+from karat.temporal import columns as c
+from karat.temporal.columns import col
+
+_TEXT, _TIME, _FLAG, _BYTES, _INT, _LONG = (
+    T.StringType(),
+    T.TimestampType(),
+    T.BooleanType(),
+    T.BinaryType(),
+    T.IntegerType(),
+    T.LongType(),
+)
+
+_ORIGIN: dict[str, T.DataType] = {
+    c.BK: _TEXT,
+    c.SK: _BYTES,
+    c.SOURCE_SYSTEM: _TEXT,
+    c.SOURCE_TYPE: _TEXT,
+    c.SOURCE_PATH: _TEXT,
+    c.SOURCE_FILE: _TEXT,
+    c.EVENT_TS: _TIME,
+    c.SEQUENCE: _TEXT,
+}
+_ASSERTION: dict[str, T.DataType] = {
+    **_ORIGIN,
+    c.INGEST_TS: _TIME,
+    c.RUN_ID: _TEXT,
+    c.BATCH_SEQ: _LONG,
+    c.OP: _TEXT,
+    c.LOAD_TYPE: _TEXT,
+    c.ENTITY_TYPE: _TEXT,
+    c.RANK: _INT,
+    c.IS_DELETED: _FLAG,
+    c.ASSERTED: T.ArrayType(_TEXT),
+    c.INHERITED: INHERITED_TYPE,
+    c.ATTR_HASH: _BYTES,
+    c.STATEMENT_HASH: _BYTES,
+    c.RECORD_HASH: _BYTES,
+    c.HASH_VERSION: _INT,
+    c.TIME_BASIS: _TEXT,
+    c.SNAPSHOT_TS: _TIME,
+    c.COPIES: _LONG,
+    c.EXTRA: T.MapType(_TEXT, _TEXT),
+    c.PAYLOAD: _TEXT,
+    c.EXTRACTION_VERSION: _TEXT,
+    c.FEED: _TEXT,
+}
+_VERSION: dict[str, T.DataType] = {
+    **_ORIGIN,
+    c.EFFECTIVE_FROM: _TIME,
+    c.EFFECTIVE_TO: _TIME,
+    c.IS_CURRENT: _FLAG,
+    c.SOURCE_EFFECTIVE_TO: _TIME,
+    c.IS_SOURCE_CURRENT: _FLAG,
+    c.IS_DELETED: _FLAG,
+    c.OP: _TEXT,
+    c.LOAD_TYPE: _TEXT,
+    c.ENTITY_TYPE: _TEXT,
+    c.RANK: _INT,
+    c.INHERITED: INHERITED_TYPE,
+    c.ATTR_HASH: _BYTES,
+    c.STATEMENT_HASH: _BYTES,
+    c.RECORD_HASH: _BYTES,
+    c.HASH_VERSION: _INT,
+    c.TIME_BASIS: _TEXT,
+    c.INGEST_TS: _TIME,
+    c.RUN_ID: _TEXT,
+    c.FIRST_SEEN: _TIME,
+    c.LAST_SEEN: _TIME,
+    c.SEEN_COUNT: _LONG,
+    c.LAST_EVENT_TS: _TIME,
+    c.CORRECTS: _BYTES,
+}
+
+
+def assertions_schema(terms: Terms) -> T.StructType:
+    """The evidence table: one row per arrival of a statement."""
+    return _schema(terms, _ASSERTION)
+
+
+def timeline_schema(terms: Terms) -> T.StructType:
+    """The timeline: one row per version."""
+    return _schema(terms, _VERSION)
+
+
+def assertion_columns(terms: Terms) -> list[Column]:
+    """An assertion's columns, cast to the table's types."""
+    return [col(field.name).cast(field.dataType).alias(field.name) for field in assertions_schema(terms)]
+
+
+def timeline_columns(terms: Terms) -> list[Column]:
+    """A version's columns, cast to the table's types."""
+    return [col(field.name).cast(field.dataType).alias(field.name) for field in timeline_schema(terms)]
+
+
+def _schema(terms: Terms, owned: dict[str, T.DataType]) -> T.StructType:
+    fields = {**terms.key, **terms.attributes, **owned}
+    return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
