@@ -1,0 +1,95 @@
+"""The columns of a batch as expressions see them: by name, exact before any case, and null where a record has none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from karat.contract.columns import DOCUMENT
+from karat.contract.expressions import Expression
+from karat.sources.raw import CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, ROW, is_typed, no_text
+
+_BESIDE: Final = {"_file": FILE, "_change_type": CHANGE, "_commit_version": COMMIT, "_commit_timestamp": COMMITTED_AT, "payload": DOCUMENT}
+"""What every record has beside its own columns, and where it stands."""
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Which columns the records of a batch have."""
+
+    names: tuple[str, ...]
+    types: Mapping[str, T.DataType] | None
+    """Of typed records; None where every column is a text."""
+    beside: Mapping[str, str]
+    """What stands beside the record's own columns: name to working column."""
+    beside_types: Mapping[str, T.DataType]
+
+    def found(self, name: str) -> tuple[str, ...]:
+        """The columns a name means: the one of exactly this name, then those of it in another case; a record's first one counts."""
+        same = (known for known in self.names if known.lower() == name.lower())
+        return tuple(sorted(same, key=lambda known: (known != name, known)))
+
+    def value(self, name: str) -> Column:
+        """What a record says under this name; null where it says nothing."""
+        if name in self.beside:
+            return F.col(self.beside[name])
+        found = self.found(name)
+        if self.types is not None:
+            return F.col(ROW)[found[0]] if found else no_text()
+        value = F.col(FIELDS)[found[-1]] if found else no_text()
+        for earlier in reversed(found[:-1]):
+            value = F.when(F.map_contains_key(F.col(FIELDS), earlier), F.col(FIELDS)[earlier]).otherwise(value)
+        return value
+
+    def type_of(self, name: str) -> T.DataType:
+        """The type of what a record says under this name."""
+        if name in self.beside:
+            return self.beside_types[name]
+        found = self.found(name)
+        return T.StringType() if self.types is None or not found else self.types[found[0]]
+
+    def has(self, name: str) -> Column:
+        """Whether a record says anything under this name, be it null."""
+        if name in self.beside:
+            return F.lit(True)
+        return self._has_any(self.found(name))
+
+    def unheard(self, name: str) -> Column:
+        """The fields of a record that this name could mean and that another one spoke for; an array."""
+        found, fields = self.found(name), F.col(FIELDS)
+        after = [F.when(self._has_any(found[:place]), F.lit(later)) for place, later in enumerate(found) if place]
+        return F.array_intersect(F.array_compact(F.array(*after)), F.map_keys(fields))
+
+    def _has_any(self, names: tuple[str, ...]) -> Column:
+        has = F.lit(False)
+        for name in names:
+            has = has | F.map_contains_key(F.col(FIELDS), name)
+        return F.coalesce(has, F.lit(False))
+
+    def referenced(self, expression: Expression) -> tuple[str, ...]:
+        """The columns an expression speaks of: of `a.b` the column of that name if there is one, else `a`."""
+        chosen = (next((name for name in names if self.found(name)), names[-1]) for names in expression.references)
+        return tuple(dict.fromkeys(chosen))
+
+
+def incoming(image: DataFrame, names: tuple[str, ...]) -> Incoming:
+    """The columns of a batch whose names are known."""
+    beside = {name: column for name, column in _BESIDE.items() if column in image.columns}
+    types = {field.name: field.dataType for field in _row_type(image)} if is_typed(image) else None
+    return Incoming(names, types, beside, {name: image.schema[column].dataType for name, column in beside.items()})
+
+
+def field_names(image: DataFrame) -> tuple[str, ...]:
+    """The names of all fields the records have, in order; for records of text one small job."""
+    if is_typed(image):
+        return tuple(field.name for field in _row_type(image))
+    found = image.select(F.explode(F.map_keys(F.col(FIELDS))).alias("name")).distinct().collect()
+    return tuple(sorted(row["name"] for row in found))
+
+
+def _row_type(image: DataFrame) -> T.StructType:
+    row = image.schema[ROW].dataType
+    return row if isinstance(row, T.StructType) else T.StructType()

@@ -1,0 +1,120 @@
+"""What a row means: what happened, whether it is complete, and which attributes it says something about."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.window import Window
+
+from karat.contract.columns import IMPLIED_OP, KIND
+from karat.contract.reading import Reading
+from karat.contract.wanted import setting
+from karat.sources.raw import CHANGE, COMMIT, no_text
+from karat.temporal.columns import col
+
+OP: Final = "__karat_op"
+"""Working: c, r, u, d, t, or null."""
+
+OP_WORD: Final = "__karat_op_word"
+"""Working: the word the feed used for it."""
+
+LOAD_TYPE: Final = "__karat_load_type"
+"""Working: FULL, PARTIAL, or null where the row's own marker is neither."""
+
+LISTED: Final = "__karat_listed"
+"""Working: what the row's own list says it asserts; null where there is none."""
+
+_WORDS: Final = {
+    "c": ("c", "create", "insert", "i"),
+    "r": ("r", "read"),
+    "u": ("u", "update"),
+    "d": ("d", "delete"),
+    "t": ("t", "truncate"),
+}
+
+
+def with_op(rows: DataFrame, reading: Reading) -> DataFrame:
+    """Rows with what happened: the feed's word, else the envelope's; a delete by predicate or by change feed is one whatever the word."""
+    word = reading.text(setting("op")) if reading.wants("op") else F.col(IMPLIED_OP)
+    spelled = F.lower(F.trim(word))
+    op = no_text()
+    for letter, words in _WORDS.items():
+        op = F.when(spelled.isin(*words), F.lit(letter)).otherwise(op)
+    if reading.wants("delete_when"):
+        gone = F.coalesce(reading.value(setting("delete_when")).try_cast("boolean"), F.lit(False))
+        op = F.when(gone & ~F.coalesce(op == "t", F.lit(False)), F.lit("d")).otherwise(op)
+    if CHANGE in rows.columns:
+        op = F.when(F.col(CHANGE) == "delete", F.lit("d")).otherwise(op)
+    return rows.select("*", op.alias(OP), F.nullif(spelled, F.lit("")).alias(OP_WORD))
+
+
+def with_load_type(rows: DataFrame, reading: Reading) -> DataFrame:
+    """Rows with their load type. What says nothing about it is partial: then only what it carries is taken for said."""
+    if reading.wants("load_type"):
+        marker = F.upper(F.trim(reading.text(setting("load_type"))))
+        unmarked = F.lit("PARTIAL") if reading.is_evidence_only else no_text()
+        return rows.select("*", F.when(marker.isin("FULL", "PARTIAL"), marker).otherwise(unmarked).alias(LOAD_TYPE))
+    fixed = "FULL" if reading.feed.load_type == "FULL" else "PARTIAL"
+    return rows.select("*", F.lit(fixed).alias(LOAD_TYPE))
+
+
+def with_list(rows: DataFrame, reading: Reading) -> DataFrame:
+    """Rows with the names their own list asserts, in lower case: an array, JSON text, or names between commas."""
+    name = setting("asserted")
+    if name not in reading.wanted:
+        return rows.select("*", F.lit(None).cast("array<string>").alias(LISTED))
+    value, text = reading.value(name), F.trim(reading.text(name))
+    if isinstance(reading.types[name], T.ArrayType):
+        named = value.cast("array<string>")
+    else:
+        between_commas = F.when(text == "", F.array().cast("array<string>")).otherwise(F.split(text, r"\s*,\s*"))
+        named = F.when(text.startswith("["), F.from_json(text, "array<string>")).otherwise(between_commas)
+    return rows.select("*", F.transform(named, F.lower).alias(LISTED))
+
+
+def is_about_nothing_else() -> Column:
+    """Whether a row says only that something is gone."""
+    return F.coalesce(F.col(OP).isin("d", "t"), F.lit(False))
+
+
+def says(reading: Reading, attribute: str) -> Column:
+    """Whether a row says something about an attribute, be it null."""
+    if attribute in reading.drift.unsaid:  # the source has no such column at all: it cannot mean null by that
+        return F.lit(False)
+    named = F.when(F.col(LISTED).isNotNull(), _is_listed(reading, attribute)).otherwise(_is_carried(reading, attribute))
+    return ~is_about_nothing_else() & F.coalesce((F.col(LOAD_TYPE) == "FULL") | named, F.lit(False))
+
+
+def without_replaced(rows: DataFrame, reading: Reading) -> DataFrame:
+    """Rows of a change feed, where a delete whose key the same commit wrote again is ignored: that was a replacement. Grain: unchanged."""
+    if COMMIT not in rows.columns:
+        return rows
+    same_key = Window.partitionBy(F.col(COMMIT), *(reading.text(name) for name in reading.entity.key))
+    is_delete = F.col(CHANGE) == "delete"
+    written_again = F.max(~is_delete).over(same_key)
+    kind = F.when(F.col(COMMIT).isNotNull() & is_delete & written_again, F.lit("ignored")).otherwise(F.col(KIND))
+    return rows.select(*(col(name) for name in rows.columns if name != KIND), kind.alias(KIND))
+
+
+def _is_listed(reading: Reading, attribute: str) -> Column:
+    """By the attribute's name, or by that of a column it is made of."""
+    names = {attribute.lower(), *(name.lower() for name in reading.columns.referenced(reading.wanted[attribute]))}
+    return F.arrays_overlap(F.col(LISTED), F.array(*(F.lit(name) for name in sorted(names))))
+
+
+def _is_carried(reading: Reading, attribute: str) -> Column:
+    """By the record's own fields where they tell; else by there being a value."""
+    has_value = reading.value(attribute).isNotNull()
+    if not reading.tells_presence:
+        return has_value
+    expression = reading.wanted[attribute]
+    whole = reading.columns.found(expression.text)
+    spoken_of = (expression.text,) if whole else reading.columns.referenced(expression)
+    present = [reading.columns.has(name) for name in spoken_of]
+    if not present:
+        return F.lit(True)
+    every, some = present[0], present[0]
+    for one in present[1:]:
+        every, some = every & one, some | one
+    return every | (some & has_value)

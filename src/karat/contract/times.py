@@ -1,0 +1,52 @@
+"""Texts and values to points in time, in years every reader of the tables can hold."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from karat.temporal.moments import moment
+
+_FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+BEGINS_WITH_A_DATE: Final = r"^\s*[+-]?\d{4,6}(?:-|\s*$)"
+"""Spark takes 10:00 for ten o'clock of the day the job runs: a time that changes with every run is none."""
+_EPOCHS: Final = {10: 1_000_000, 13: 1_000, 16: 1}
+"""Microseconds in a unit, by how many digits a moment since 2001 has in it."""
+
+
+def time_of(value: Column, data_type: T.DataType) -> Column:
+    """The point in time a value tells; null where it tells none between the years 1 and 9999.
+
+    Texts are ISO dates and times, with or without an offset (UTC), or whole seconds, milli-, micro- or nanoseconds since 1970.
+    """
+    match data_type:
+        case T.TimestampType() | T.TimestampNTZType() | T.DateType():
+            told = value.cast("timestamp")
+        case T.StringType():
+            told = time_in(value)
+        case _:
+            told = time_in(value.cast("string"))
+    return F.when(is_in_range(told), told)
+
+
+def time_in(text: Column) -> Column:
+    """The point in time a text tells, in whatever year."""
+    digits = F.trim(text)
+    told = F.when(text.rlike(BEGINS_WITH_A_DATE), text.try_cast("timestamp"))
+    for length, micros in _EPOCHS.items():
+        told = told.when(digits.rlike(rf"^\d{{{length}}}$"), F.timestamp_micros(digits.try_cast("bigint") * F.lit(micros)))
+    nanos = F.substring(digits, 1, 16).try_cast("bigint")
+    return told.when(digits.rlike(r"^\d{19}$"), F.timestamp_micros(nanos))
+
+
+def epoch_time(text: Column, micros: int) -> Column:
+    """The point in time a text of whole units since 1970 tells; a unit is so many microseconds."""
+    return F.timestamp_micros(F.try_multiply(text.try_cast("bigint"), F.lit(micros).cast("bigint")))
+
+
+def is_in_range(time: Column) -> Column:
+    """Whether a point in time lies between the years 1 and 9999, UTC."""
+    return time.between(moment(_FIRST), moment(_LAST))

@@ -1,0 +1,72 @@
+"""Which columns an expression speaks of."""
+
+import pytest
+
+from karat.contract.expressions import Expression, references
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("stat", ["stat"]),
+        ("upper(stat)", ["stat"]),
+        ("UPPER( TRIM(stat) )", ["stat"]),
+        ("coalesce(`first name`, 'n/a, x')", ["first name"]),
+        ("`we``ird`", ["we`ird"]),
+        ('concat(a, " b ", c)', ["a", "c"]),
+        (r"replace(a, 'it\'s b', c)", ["a", "c"]),
+        ("replace(a, 'it''s b', c)", ["a", "c"]),
+        ("cast(amount as decimal(10,2))", ["amount"]),
+        ("cast(tags as array<string>)", ["tags"]),
+        ("cast(m as map<string, int>) , n", ["m", "n"]),
+        ("struct(a as x, b as y)", ["a", "b"]),
+        ("amount::decimal(10,2) + tax", ["amount", "tax"]),
+        ("case when kind = 'x' then price else null end", ["kind", "price"]),
+        ("a is not null and not b or c in (1, 2)", ["a", "b", "c"]),
+        ("transform(tags, tag -> upper(tag))", ["tags"]),
+        ("aggregate(xs, 0, (acc, x) -> acc + x)", ["xs"]),
+        ("filter(items, i -> i.price > limit_)", ["items", "limit_"]),
+        ("date '2026-01-01' + interval 1 day", []),
+        ("ts + interval '2' hours", ["ts"]),
+        ("extract(year from born)", ["born"]),
+        ("date", ["date"]),
+        ("date_add(date, 1)", ["date"]),
+        ("current_date", []),
+        ("coalesce(x, current_timestamp)", ["x"]),
+        ("'constant'", []),
+        ("1.5e3 + a1", ["a1"]),
+        ("a -- a remark with words\n+ b", ["a", "b"]),
+        ("a /* and one */ + b", ["a", "b"]),
+        ("grüße + naïve", ["grüße", "naïve"]),
+        ("a % b", ["a", "b"]),
+        ("true", []),
+    ],
+)
+def test_columns_are_told_from_everything_else(text: str, names: list[str]) -> None:
+    assert [found[-1] for found in references(text)] == names
+
+
+def test_a_dotted_name_may_be_one_column_or_a_part_of_another() -> None:
+    assert references("upper(a.b)") == (("a.b", "a"),)
+    assert references("`a.b`") == (("a.b",),)
+    assert references("a . `b c`") == (("a.b c", "a"),)
+
+
+def test_a_dotted_name_that_is_a_column_is_put_in_backticks() -> None:
+    assert Expression("map.x", "upper(a.b) || a.c || 'a.b'").quoting({"a.b"}) == "upper(`a.b`) || a.c || 'a.b'"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("stat", ("stat",)),
+        ("`my col`", ("my col",)),
+        ("a.b", ("a", "b")),
+        ("upper(a)", ()),
+        ("null", ()),
+        ("'x'", ()),
+        ("current_date", ()),
+    ],
+)
+def test_a_name_alone_is_a_column(text: str, parts: tuple[str, ...]) -> None:
+    assert Expression("x", text).parts == parts
