@@ -4,6 +4,8 @@ config    what the user said                    karat.config    no Spark
 plan      which stages, in which order, why     karat.plan      no Spark, no writes
 execute   stages become commits                 karat.execute   the only room that acts
   sources   a bounded read of the outside       karat.sources
+  contract  rows admitted or refused, and why   karat.contract  pure
+  bronze    evidence, and the timeline of it    karat.bronze    pure
   silver    rows against what is held           karat.silver    pure
   tables    one commit, with its checkpoint     karat.execute.delta
 state     a mirror of what the lake says        karat.state
@@ -18,6 +20,7 @@ from karat.execute.books import recorded
 from karat.execute.runner import Ended, execute
 from karat.execute.world import World
 from karat.plan.build import Plan, build_plan
+from karat.plan.stages import Curate
 from karat.telemetry.sinks import Sink
 
 
@@ -28,5 +31,5 @@ def plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = 
 
 def run(stages: Plan, world: World, sink: Sink) -> Ended:
     """Act: walk exactly the stages that were planned, each from where the lake's own commits say it stands."""
-    books = [stage.table.books for stage in stages.stages]
+    books = [stage.table.books for stage in stages.stages if isinstance(stage, Curate)]
     return execute(stages, replace(world, recorded=recorded(world, books)), sink)

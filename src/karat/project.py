@@ -19,6 +19,7 @@ from karat.execute.delta import DeltaTables
 from karat.execute.runner import Result
 from karat.execute.session import build_session
 from karat.execute.world import RunStamp, World
+from karat.inspect.history import entity_named
 from karat.inspect.positions import positions
 from karat.plan.build import Plan
 from karat.state.address import state_url
@@ -31,6 +32,11 @@ from karat.telemetry.sinks import Fanout, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from karat.execute.maintain import Chore
+    from karat.execute.replay import Replayed
+    from karat.execute.verify import Verified
+    from karat.inspect.history import History
 
 
 @dataclass(frozen=True)
@@ -95,13 +101,11 @@ class Project:
         `now` is the run's time (naive means UTC), for replays and tests; `progress` shows the run on the terminal.
         """
         stages = self.plan([select] if isinstance(select, str) else select)
-        born = datetime.now(UTC) if now is None else now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
-        stamp = RunStamp(f"{born:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}", born)
-        world = World(self.config, self.spark, stamp)
+        world = self._world(now)
         shown = [_terminal()] if progress else []
         with closing(Fanout([*self._lasting_sinks(), *shown, *sinks])) as sink:
             ended = pipeline.run(stages, world, sink)
-        return Report(ended.ok, stamp.run_id, tuple(_reported(result) for result in ended.results))
+        return Report(ended.ok, world.stamp.run_id, tuple(_reported(result) for result in ended.results))
 
     def table(self, name: str) -> "DataFrame":
         """Any table of the lake, by name or by path."""
@@ -111,6 +115,46 @@ class Project:
             raise ConfigError(str(wrong), remedy="write schema.table, or a path below the lake") from None
         catalog = self.config.settings.catalog if found.path is None else None
         return DeltaTables(self.spark, self.config.lake).read(type(found)(found.schema, found.table, found.path, catalog))
+
+    def history(self, entity: str, key: "Mapping[str, object] | str") -> "History":
+        """What was said about one entity and the versions that follow; starts no JVM."""
+        from karat.inspect.history import history  # noqa: PLC0415  (a moment that a run does not need)
+
+        return history(self.config, entity, key)
+
+    def verify(self, entity: str) -> "Verified":
+        """The timeline against a rebuild from its evidence."""
+        from karat.execute.verify import verify  # noqa: PLC0415
+
+        return verify(entity_named(self.config, entity), self._world().tables())
+
+    def quarantine(self, entity: str) -> "DataFrame":
+        """The refused rows of an entity."""
+        return self.table(str(entity_named(self.config, entity).quarantine))
+
+    def replay(self, entity: str, now: datetime | None = None) -> "Replayed":
+        """Refused rows judged again by the present rules; the good ones join the evidence at their own source time."""
+        from karat.execute.replay import replay  # noqa: PLC0415
+
+        return replay(entity_named(self.config, entity), self._world(now))
+
+    def maintain(self, what: str, names: Sequence[str] = (), *, retention_hours: int = 168) -> "list[Chore]":
+        """Housekeeping of bronze tables: `dry-run` says, `apply` does, `rebuild-from-raw` makes timelines anew from their evidence."""
+        from karat.execute.maintain import chores, maintain, mend_timeline  # noqa: PLC0415
+
+        world = self._world()
+        done: list[Chore] = []
+        for entity in [entity_named(self.config, name) for name in names] or self.config.entities:
+            if what == "rebuild-from-raw":
+                mend_timeline(entity, world)
+            elif what == "apply":
+                done += maintain(entity, world, retention_hours=retention_hours)
+            else:
+                done += [chore for _, chore in chores(entity, world.tables(), retention_hours=retention_hours)]
+        return done
+
+    def _world(self, now: datetime | None = None) -> World:
+        return World(self.config, self.spark, _stamp(now))
 
     def close(self) -> None:
         """Stop the session if this project built it."""
@@ -128,6 +172,12 @@ class Project:
         if self.config.settings.notify is not None:
             sinks.append(Notifier(self.config.settings.notify, self.config.folder, self.config.settings.project))
         return sinks
+
+
+def _stamp(now: datetime | None) -> RunStamp:
+    """Who a run is: names sort by time, because between contradictions the later run's word counts."""
+    born = datetime.now(UTC) if now is None else now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
+    return RunStamp(f"{born:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}", born)
 
 
 def with_heartbeat(config: Config, seconds: int) -> Config:

@@ -81,9 +81,16 @@ def check(folder: Path, variables: Mapping[str, str], voice: Voice) -> None:
     config = load(folder, variables)
     if problems := missing_files(config):
         raise ConfigProblems(problems)
-    names = [str(table.target) for table in config.curated]
-    voice.answer({"ok": True, "project": config.settings.project, "tables": names, "problems": []})
-    voice.say(f"{config.settings.project}: {_counted(len(names), 'table')} declared, no problems")
+    names = [*(str(entity.timeline) for entity in config.entities), *(str(table.target) for table in config.curated)]
+    grades = [
+        {"entity": entity.name, "feed": feed.feed.name, "grade": feed.grading.grade, "reason": feed.grading.reason}
+        for entity in config.entities
+        for feed in entity.feeds
+    ]
+    voice.answer({"ok": True, "project": config.settings.project, "tables": names, "feeds": grades, "problems": []})
+    for grade in grades:
+        voice.say(f"{grade['entity']}.{grade['feed']}: {grade['grade']} ({grade['reason']})")
+    voice.say(f"{config.settings.project}: {counted(len(names), 'table')} declared, no problems")
 
 
 def plan(folder: Path, select: Sequence[str], variables: Mapping[str, str], voice: Voice) -> None:
@@ -101,7 +108,7 @@ def plan(folder: Path, select: Sequence[str], variables: Mapping[str, str], voic
         voice.say(f"     {record['why']}")
         if record["waits_for"]:
             voice.say(f"     after {', '.join(record['waits_for'])}")  # type: ignore[arg-type]
-    voice.say(f"{_counted(len(records), 'stage')}; nothing was written")
+    voice.say(f"{counted(len(records), 'stage')}; nothing was written")
 
 
 def run(folder: Path, select: Sequence[str], variables: Mapping[str, str], voice: Voice, heartbeat: int | None = None) -> None:
@@ -112,7 +119,7 @@ def run(folder: Path, select: Sequence[str], variables: Mapping[str, str], voice
     from karat.telemetry.terminal import Terminal
 
     project = Project.open(folder, variables=variables, heartbeat_seconds=heartbeat)
-    _fetch_jars(voice)
+    fetch_jars(voice)
     manner: Any = "silent" if voice.json else "quiet" if voice.quiet else "normal"
     try:
         report = project.run(select, sinks=[Terminal(Console(), Console(stderr=True), manner)])
@@ -180,12 +187,13 @@ def doctor(folder: Path, variables: Mapping[str, str], voice: Voice) -> None:
 
 def setup(voice: Voice) -> None:
     """The jars, in the cache."""
-    jars = _fetch_jars(voice)
+    jars = fetch_jars(voice)
     voice.answer({"jars": [str(jar) for jar in jars]})
-    voice.say(f"{_counted(len(jars), 'jar')} in {jars[0].parent}" if jars else "no jars are needed")
+    voice.say(f"{counted(len(jars), 'jar')} in {jars[0].parent}" if jars else "no jars are needed")
 
 
-def _fetch_jars(voice: Voice) -> list[Path]:
+def fetch_jars(voice: Voice) -> list[Path]:
+    """The jars a session needs, fetched with a line each if they are missing."""
     from karat.execute.jars import ensure_jars
 
     return ensure_jars(lambda coordinate, done, total: voice.aside(f"jar {done}/{total}: {coordinate}"))
@@ -196,5 +204,6 @@ def _record(error: KaratError) -> dict[str, object]:
     return {"code": error.code, "message": error.message, "remedy": error.remedy, "problems": problems}
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def counted(number: int, noun: str, many: str | None = None) -> str:
+    """`1 table`, `2 tables`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {many or noun + 's'}"

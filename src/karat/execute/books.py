@@ -14,8 +14,8 @@ from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.config.resolved import CurationBooks
-from karat.execute.curate import Outcome
 from karat.execute.delta import DeltaTables
+from karat.execute.outcome import Outcome
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge
 from karat.execute.world import Recorded, World
 from karat.state.commits import Checkpoint, Commit

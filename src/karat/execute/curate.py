@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark import StorageLevel
@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from karat.config.resolved import CuratedTable
 from karat.execute.batch import admitted, all_of_these_entities, batch_rows, check_source, transformed, with_refusals
 from karat.execute.delta import DeltaTables
+from karat.execute.outcome import Outcome
 from karat.execute.quarantine import quarantine
 from karat.execute.target import curated_merge, held_rows, missing_in_target, prepare_target
 from karat.execute.world import World
@@ -21,24 +22,12 @@ from karat.silver.placing import placed_changes
 from karat.silver.shape import business_columns
 from karat.sources.lake import Bounds, Measure, measure, rows_between
 from karat.state.commits import Checkpoint, Commit, Written
-from karat.telemetry.events import Rows, Status
+from karat.telemetry.events import Rows
 from karat.temporal.columns import ACT, PK_HASH, REASON, col
 
 SMALL_BATCH = 500_000
 """Up to here a batch is measured well enough to plan for: keys are broadcast and nothing is planned anew at run time."""
 ROWS_PER_PARTITION = 100_000
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a stage did and how far it has got."""
-
-    status: Status
-    rows: Rows = field(default_factory=Rows)
-    watermark_before: datetime | None = None
-    watermark_after: datetime | None = None
-    previous: Checkpoint = field(default_factory=Checkpoint)
-    """The target's last commit before this one: the books are mended from it when a crash left them behind."""
 
 
 def curate(stage: Curate, world: World) -> Outcome:

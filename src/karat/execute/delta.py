@@ -108,6 +108,44 @@ class DeltaTables:
         # A log that was cleaned up says nothing, but the transaction ids in it still hold: the clock is above them all.
         return found or Checkpoint(sequence=time.time_ns() // 1000)
 
+    def version(self, name: TableName) -> int:
+        """The table's latest version."""
+        return int(self._history(name, 1)[0]["version"])
+
+    def moment_of(self, name: TableName, version: int) -> str:
+        """A version and when it was made: a table that was made anew has other moments."""
+        for row in self._history(name, RECENT):
+            if row["version"] == version:
+                return f"{version}@{row['timestamp']}"
+        return str(version)
+
+    def made_at(self, name: TableName) -> str:
+        """What tells a table from another one made later under its name."""
+        return str(self._table(name).detail().select("id").collect()[0][0])
+
+    def appended(self, name: TableName, after: int, up_to: int) -> DataFrame:
+        """The rows that joined the table after one version and up to another."""
+        reader = self.session.read.format("delta").options(readChangeFeed="true", startingVersion=after + 1, endingVersion=up_to)
+        rows = reader.table(self.address(name)) if self._by_name(name) else reader.load(self.address(name))
+        return rows.where("_change_type = 'insert'").drop("_change_type", "_commit_version", "_commit_timestamp")
+
+    def extent(self, name: TableName) -> tuple[int, int]:
+        """How many files the table has now, and how many bytes."""
+        row = self._table(name).detail().select("numFiles", "sizeInBytes").collect()[0]
+        return int(row["numFiles"]), int(row["sizeInBytes"])
+
+    def compact(self, name: TableName, by: Sequence[str]) -> None:
+        """Small files joined; with columns, rows that are close in them are laid close together."""
+        optimize = self._table(name).optimize()
+        optimize.executeZOrderBy(*by) if by else optimize.executeCompaction()
+
+    def vacuum(self, name: TableName, hours: int) -> None:
+        """Files that no version younger than this needs are let go; the table keeps the promise as its own property."""
+        self.session.sql(
+            f"ALTER TABLE {self._sql_name(name)} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval {int(hours)} hours')"
+        )
+        self._table(name).vacuum()
+
     def address(self, name: TableName) -> str:
         """Where the table is: its path, or its name in the catalog."""
         if self._by_name(name):

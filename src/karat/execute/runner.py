@@ -14,11 +14,13 @@ from typing import TypeVar, assert_never
 from karat.config.resolved import CurationBooks  # noqa: TC001  (dict keys at run time read better typed)
 from karat.errors import KaratError, StateConflict
 from karat.execute.books import Entry, keep_books
-from karat.execute.curate import Outcome, curate
+from karat.execute.curate import curate
 from karat.execute.explained import explained
+from karat.execute.land import land
+from karat.execute.outcome import Outcome
 from karat.execute.world import World
 from karat.plan.build import Plan
-from karat.plan.stages import Curate, Stage
+from karat.plan.stages import Curate, Land, Stage
 from karat.telemetry.events import Heartbeat, RunFinished, RunStarted, StageFinished, StageStarted, Status
 from karat.telemetry.sinks import Sink
 
@@ -109,7 +111,7 @@ class _Runner:
             context = self.world.spark.sparkContext
             context.setJobGroup(stage.name, f"karat {stage.kind} {stage.name} ({self.world.stamp.run_id})")
             outcome = _patiently(lambda: _dispatch(stage, self.world))
-            return Result(stage, outcome, time.monotonic() - begun)
+            return Result(stage, outcome, time.monotonic() - begun, outcome.problem)
         except Exception as failure:  # noqa: BLE001  (whatever a table does, the others go on)
             mark = self.world.recorded_for(stage.name).watermark
             stopped = Outcome("failed", watermark_before=mark, watermark_after=mark)
@@ -165,6 +167,8 @@ def _dispatch(stage: Stage, world: World) -> Outcome:
     match stage:
         case Curate():
             return curate(stage, world)
+        case Land():
+            return land(stage, world)
         case _:
             assert_never(stage)
 
@@ -173,8 +177,9 @@ def _books(world: World, results: tuple[Result, ...], sink: Sink) -> tuple[str, 
     """Control and audit rows for all curated tables. Returns the books that could not be kept: a failure, though no data is lost."""
     accounts: dict[CurationBooks, list[Entry]] = {}
     for result in results:
-        error = result.error.message if result.error else None
-        accounts.setdefault(result.stage.table.books, []).append(Entry(result.stage.name, result.outcome, result.seconds, error))
+        if isinstance(result.stage, Curate):
+            error = result.error.message if result.error else None
+            accounts.setdefault(result.stage.table.books, []).append(Entry(result.stage.name, result.outcome, result.seconds, error))
     broken = []
     for books, entries in accounts.items():
         try:
@@ -189,8 +194,9 @@ def _finished(result: Result, run_id: str) -> StageFinished:
     mark = result.outcome.watermark_after
     status: Status = result.outcome.status
     error = str(result.error) if result.error else None
-    watermark = mark.isoformat() if mark else None
-    return StageFinished(run_id, _now(), result.stage.name, status, result.seconds, result.outcome.rows, error, watermark)
+    watermark = mark.isoformat() if mark else result.outcome.position
+    rows, notes = result.outcome.rows, result.outcome.notes
+    return StageFinished(run_id, _now(), result.stage.name, status, result.seconds, rows, error, watermark, notes)
 
 
 def _now() -> datetime:

@@ -17,8 +17,8 @@ class Commit:
     sequence: int
     run_id: str
     config_hash: str
-    position: Mapping[str, str | int | None] = field(default_factory=dict)
-    """How far the source has been consumed, and what the audit needs should this process die right after."""
+    position: Mapping[str, Any] = field(default_factory=dict)
+    """How far the source has been consumed, and what the audit needs should this process die right after; JSON."""
 
     def as_text(self) -> str:
         """Compact JSON, kept as the commit's user metadata."""
@@ -39,7 +39,7 @@ class Checkpoint:
 
     sequence: int = 0
     run_id: str | None = None
-    position: Mapping[str, str | int | None] = field(default_factory=dict)
+    position: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     trusted: bool = False
     """Whether the log says where the stage stands; when it is silent, only the books know."""

@@ -1,0 +1,133 @@
+"""The timeline brought up to date with the evidence: one MERGE of what differs, carrying the evidence's version it has consumed."""
+
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from karat.bronze.continuation import EARLIEST, WOKEN, Past, continued, is_late, is_tangled, spans, still_matters
+from karat.bronze.difference import IDENTITY, WAS_LIVE, differences
+from karat.bronze.shape import timeline_schema
+from karat.bronze.terms import Terms
+from karat.bronze.timeline import timeline
+from karat.config.resolved import Entity
+from karat.execute.delta import DeltaTables
+from karat.execute.evidence import about, of_sources
+from karat.execute.kept import kept
+from karat.execute.tables import SOURCE, TARGET, Merge
+from karat.state.commits import Commit, Written
+from karat.temporal.columns import ACT, BK, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS
+from karat.temporal.moments import from_micros, moment
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """What has joined the evidence since the timeline last looked."""
+
+    rows: DataFrame
+    """Assertion rows."""
+    silenced: tuple[str, ...]
+    """Sources that spoke about everything they have: all their keys are concerned."""
+    past: Past = field(default_factory=Past)
+    few: bool = True
+    """Whether its keys can be broadcast; if not, nearly everything is concerned and is made anew from the evidence."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where the timeline stands: the entity with its terms and tables."""
+
+    entity: Entity
+    terms: Terms
+    tables: DeltaTables
+
+    @property
+    def evidence(self) -> DataFrame:
+        """All assertions."""
+        return self.tables.read(self.entity.assertions)
+
+    @property
+    def held(self) -> DataFrame:
+        """All versions."""
+        return self.tables.read(self.entity.timeline).select(*(f"`{name}`" for name in timeline_schema(self.terms).names))
+
+    def differences(self, fresh: DataFrame, held: DataFrame) -> DataFrame:
+        """What is to be written, as far as the entity wants to know."""
+        return differences(fresh, held, self.terms, lazy=self.entity.declared.sightings == "lazy")
+
+
+def advance(arrivals: Arrivals, ground: Ground, commit: Commit) -> Written:
+    """What the arrivals change, in one commit; no commit when they change nothing."""
+    return write(changes_of(arrivals, ground), ground, commit)
+
+
+def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:
+    """The acts that bring the held versions up to date with the arrivals. Grain: one row per version that differs."""
+    if arrivals.few and not arrivals.silenced:
+        return _continued(arrivals, ground)
+    return _made_anew(arrivals, ground)
+
+
+def write(changes: DataFrame, ground: Ground, commit: Commit) -> Written:
+    """The acts in one MERGE."""
+    acts = kept(changes)
+    found = acts.groupBy(ACT, WAS_LIVE).count().collect()
+    if not found:
+        return Written()
+    only_live = not ground.terms.is_transaction and all(row[WAS_LIVE] for row in found if row[ACT] != "insert")
+    return ground.tables.merge(_merge(acts, ground.terms, only_live=only_live), ground.entity.timeline, commit)
+
+
+def _made_anew(arrivals: Arrivals, ground: Ground) -> DataFrame:
+    """Every key concerned, from its whole evidence."""
+    keys = arrivals.rows.where(F.col(BK).isNotNull()).select(SK)
+    if arrivals.silenced:
+        of_theirs = F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*arrivals.silenced)
+        keys = keys.unionByName(ground.evidence.where(of_theirs).select(SK))
+    return _from_evidence(keys.distinct(), ground, few=False)
+
+
+def _continued(arrivals: Arrivals, ground: Ground) -> DataFrame:
+    """Keys from the versions they have where these tell enough, the others from their evidence."""
+    new = arrivals.rows.where(F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull())
+    span = kept(spans(new, arrivals.past))
+    live = kept(_live(span, ground))
+    late = live.where(is_late()).agg(F.count(F.lit(1)).alias("rows"), F.min(F.unix_micros(EARLIEST)).alias("from")).collect()[0]
+    relevant = kept(live.unionByName(_closed(span, ground, late["from"]))) if late["rows"] else live
+    woken = span.where(F.col(WOKEN)).select(SK)
+    tangled = kept(relevant.where(is_tangled(ground.terms)).select(SK).unionByName(woken).distinct())
+    columns = [f"`{name}`" for name in timeline_schema(ground.terms).names]
+    if not tangled.take(1):
+        held = relevant.select(*columns)
+        return ground.differences(continued(held, new, ground.terms), held)
+    held = relevant.join(F.broadcast(tangled), SK, "left_anti").select(*columns)
+    clean = new.join(F.broadcast(tangled), SK, "left_anti")
+    return ground.differences(continued(held, clean, ground.terms), held).unionByName(_from_evidence(tangled, ground))
+
+
+def _live(span: DataFrame, ground: Ground) -> DataFrame:
+    """The live versions of the keys, beside their spans; all versions of facts, which have no end."""
+    held = ground.held if ground.terms.is_transaction else ground.held.where(F.col(IS_SOURCE_CURRENT) == F.lit(True))
+    return held.join(F.broadcast(span), SK, "inner")
+
+
+def _closed(span: DataFrame, ground: Ground, earliest: int) -> DataFrame:
+    """The closed versions that end after the first new statement; the literal keeps files of older ones unopened."""
+    recent = F.col(SOURCE_EFFECTIVE_TO) >= moment(from_micros(earliest))
+    held = ground.held.where((F.col(IS_SOURCE_CURRENT) == F.lit(False)) & recent)
+    return held.join(F.broadcast(span), SK, "inner").where(still_matters())
+
+
+def _from_evidence(keys: DataFrame, ground: Ground, *, few: bool = True) -> DataFrame:
+    evidence = ground.evidence
+    fresh = timeline(about(evidence, keys, few=few).unionByName(of_sources(evidence)), ground.terms)
+    return ground.differences(fresh, about(ground.held, keys, few=few))
+
+
+def _merge(changes: DataFrame, terms: Terms, *, only_live: bool) -> Merge:
+    """By identity; a literal keeps closed versions out of sight when none of them is concerned."""
+    on = [f"{TARGET}.{name} = {SOURCE}.{name}" for name in IDENTITY]
+    if only_live:
+        on.append(f"{TARGET}.{IS_SOURCE_CURRENT} = true")
+    columns = timeline_schema(terms).names
+    return Merge(changes.drop(WAS_LIVE), " AND ".join(on), ACT, [name for name in columns if name not in IDENTITY], columns, deletes=True)

@@ -1,0 +1,72 @@
+"""An entity's tables: made when they are not there, widened when an attribute joins, and asked for what they hold."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from karat.bronze.shape import assertions_schema, timeline_schema
+from karat.bronze.terms import Terms, types_of
+from karat.config.entity import OWNED_COLUMNS
+from karat.config.names import TableName
+from karat.config.resolved import Entity
+from karat.errors import ConfigError
+from karat.execute.delta import DeltaTables
+from karat.execute.tables import Layout
+from karat.state.commits import Commit
+from karat.temporal.columns import BK, IS_SOURCE_CURRENT, SK
+
+APPEND_ONLY = {"delta.appendOnly": "true"}
+LIVE_APART = {"delta.enableDeletionVectors": "true"}
+"""A change marks a row as gone instead of rewriting its file."""
+
+
+def terms_of(entity: Entity, tables: DeltaTables, sources: tuple[str, ...]) -> Terms:
+    """What the timeline must know, with the attributes that were once declared and are on record still."""
+    declared = types_of(entity.declared.attributes)
+    if tables.exists(entity.assertions):
+        held = {field.name: field.dataType for field in tables.read(entity.assertions).schema}
+        _check_types(entity, held, {**types_of(entity.declared.key), **declared})
+        retired = {
+            name: kind for name, kind in held.items() if name not in OWNED_COLUMNS and name not in entity.key and name not in declared
+        }
+        declared = {**declared, **retired}
+    state = entity.declared
+    return Terms(
+        types_of(state.key), declared, sources, frozenset(state.untracked), state.type == "transaction", state.late_partials == "propagate"
+    )
+
+
+def prepare(entity: Entity, terms: Terms, tables: DeltaTables, commit: Commit) -> None:
+    """Both tables exist afterwards and have every column."""
+    opened = Commit(commit.stage, 0, commit.run_id, commit.config_hash)
+    _ensure(entity.assertions, assertions_schema(terms), Layout((), APPEND_ONLY), tables, opened)
+    layout = Layout((), LIVE_APART) if terms.is_transaction else Layout((IS_SOURCE_CURRENT,), LIVE_APART)
+    _ensure(entity.timeline, timeline_schema(terms), layout, tables, opened)
+
+
+def about(rows: DataFrame, keys: DataFrame, *, few: bool = True) -> DataFrame:
+    """The rows about these keys, by `sk`. Grain: as the rows."""
+    return rows.join(F.broadcast(keys) if few else keys, SK, "left_semi")
+
+
+def of_sources(rows: DataFrame) -> DataFrame:
+    """The statements of sources about everything they have."""
+    return rows.where(F.col(BK).isNull())
+
+
+def _ensure(name: TableName, schema: T.StructType, layout: Layout, tables: DeltaTables, commit: Commit) -> None:
+    if not tables.exists(name):
+        tables.create(name, schema, layout, commit)
+        return
+    held = set(tables.read(name).columns)
+    if missing := [field for field in schema if field.name not in held]:
+        tables.add_columns(name, missing)
+
+
+def _check_types(entity: Entity, held: Mapping[str, T.DataType], declared: Mapping[str, T.DataType]) -> None:
+    for name, kind in declared.items():
+        if name in held and held[name] != kind:
+            message = f"{name} of {entity.name} is {held[name].simpleString()} on record, the declaration says {kind.simpleString()}"
+            raise ConfigError(message, remedy="declare the new type under a new attribute's name; what is on record is never rewritten")

@@ -1,0 +1,206 @@
+"""One entity brought up to date: what its feeds say joins the evidence in one commit, then the timeline follows in another.
+
+A crash between the two leaves the timeline behind; the next run lets it catch up from the evidence before it reads anything new.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from karat.bronze.arrival import collapsed_copies, complete_as_said, leaves_unsaid, reconstructed
+from karat.bronze.continuation import Past
+from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
+from karat.bronze.shape import assertion_columns
+from karat.bronze.terms import Terms
+from karat.config.resolved import Entity
+from karat.contract.columns import GATE, KIND
+from karat.errors import InternalError
+from karat.execute.advance import Arrivals, Ground, advance
+from karat.execute.delta import DeltaTables
+from karat.execute.evidence import about, of_sources, prepare, terms_of
+from karat.execute.gather import Gathered, gather
+from karat.execute.kept import kept
+from karat.execute.outcome import Outcome
+from karat.execute.refused import keep_refused
+from karat.execute.snapshots import Complete, completeness, without_suspicious
+from karat.execute.tally import Tally, latest, tally_of
+from karat.execute.world import World
+from karat.plan.stages import Land
+from karat.state.commits import Checkpoint, Commit, Written
+from karat.telemetry.events import Rows
+from karat.temporal.columns import BATCH_SEQ, BK, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID, SK, SOURCE_SYSTEM, TIME_BASIS
+from karat.temporal.moments import moment
+
+FEW = 500_000
+"""Up to here a batch's keys are broadcast."""
+ROWS_PER_PARTITION = 50_000
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a stage works: the entity, its terms, its tables, and the run it is part of."""
+
+    entity: Entity
+    terms: Terms
+    tables: DeltaTables
+    world: World
+    previous: Checkpoint
+    replayed: tuple[str, ...] = ()
+    """Rows of the quarantine that this batch admits."""
+
+    @property
+    def ground(self) -> Ground:
+        """Where its timeline stands."""
+        return Ground(self.entity, self.terms, self.tables)
+
+    def commit(self, **position: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
+        """The next commit to the evidence."""
+        stamp = self.world.stamp
+        return Commit(str(self.entity.timeline), self.previous.sequence + 1, stamp.run_id, self.world.config.hash, position)
+
+
+def land(stage: Land, world: World) -> Outcome:
+    """Let the timeline catch up, read what is new, land it, and let the timeline follow. Nothing new: nothing written."""
+    site = site_of(stage.entity, world)
+    behind = catch_up(site, stage.since)
+    news = gather(site.entity, site.previous.position, site.tables, world.stamp.started_at)
+    if news.rows is None:
+        changed = bool(behind.inserted or behind.updated or behind.deleted)
+        rows = Rows(0, 0, 0, 0, 0, behind.inserted, behind.updated, behind.deleted)
+        return news.concluded(Outcome("succeeded" if changed else "unchanged", rows, position=_consumed(site), notes=news.notes))
+    rows = land_batch(kept(news.rows), news, site)
+    return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=news.notes))
+
+
+def site_of(entity: Entity, world: World) -> Site:
+    """The entity as its own evidence describes it: who has ever spoken, which attributes are on record, how far it was read."""
+    tables = world.tables()
+    previous = tables.checkpoint(entity.assertions, str(entity.timeline))
+    speaking = {feed.feed.source_system for feed in entity.feeds} | set(previous.position.get("sources", ()))
+    return Site(entity, terms_of(entity, tables, tuple(sorted(speaking))), tables, world, previous)
+
+
+def catch_up(site: Site, mirrored: str | None) -> Written:
+    """The timeline brought up to what the evidence held before this run; nothing when it is there already."""
+    tables, entity = site.tables, site.entity
+    if not tables.exists(entity.assertions):
+        return Written()
+    prepare(entity, site.terms, tables, site.commit())
+    latest = tables.version(entity.assertions)
+    reached = tables.checkpoint(entity.timeline, str(entity.timeline))
+    consumed = int(reached.position.get("assertions", 0))
+    # A batch that changes nothing makes no commit: then only the mirror knows that it was consumed. It is believed beside a log
+    # that has consumed something and was not set back; a timeline made anew starts from its own.
+    mirror_counts = consumed > 0 and reached.trusted and not reached.set_back
+    if consumed >= latest or (mirror_counts and mirrored == tables.moment_of(entity.assertions, latest)):
+        return Written()
+    rows = tables.appended(entity.assertions, consumed, latest)
+    silenced = _silenced(rows)
+    stamp = site.world.stamp
+    commit = Commit(str(entity.timeline), reached.sequence + 1, stamp.run_id, site.world.config.hash, {"assertions": latest})
+    return advance(Arrivals(rows, silenced, few=False), site.ground, commit)
+
+
+def land_batch(batch: DataFrame, news: Gathered, site: Site) -> Rows:
+    """Refused rows to quarantine, the others to the evidence and on to the timeline; every row read is accounted for."""
+    site.tables.session.conf.set("spark.sql.adaptive.enabled", "false")
+    prepare(site.entity, site.terms, site.tables, site.commit())
+    batch = without_suspicious(batch, site.entity, site.terms, site.tables)
+    tally = tally_of(batch, site.terms)
+    few = tally.read <= FEW
+    if few:
+        site.tables.session.conf.set("spark.sql.shuffle.partitions", str(1 + tally.read // ROWS_PER_PARTITION))
+    if tally.refused or news.empty:
+        keep_refused(batch, news.empty, site.entity, site.tables, site.commit(started_at=site.world.stamp.started_at.isoformat()))
+    complete = completeness(batch, site.entity)
+    landing = kept(_statements(batch, complete, tally, site))
+    counts = landing.agg(F.count(F.lit(1)).alias("rows"), F.sum(F.col(COPIES) - 1).alias("copies")).first()
+    extra = complete.rows if complete else 0
+    commit = site.commit(
+        feeds=news.entries(site.entity, site.tables, site.commit()),
+        sources=sorted(site.terms.sources),
+        replayed=list(site.replayed),
+        **_remembered(_past(site, tally, complete)),
+    )
+    written = site.tables.append(landing, site.entity.assertions, commit)
+    copies = int((counts["copies"] if counts else 0) or 0)
+    _balanced(tally, written.inserted - extra, copies)
+    swept = {*tally.truncates, *(complete.until if complete else ())}
+    followed = _followed(Arrivals(landing, tuple(sorted(swept)), _past(site, tally, complete), few=few), site)
+    landed = written.inserted - extra
+    return Rows(tally.read, landed, copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
+
+
+def _statements(batch: DataFrame, complete: Complete | None, tally: Tally, site: Site) -> DataFrame:
+    """The admitted rows as assertions, whole. Grain: one row per statement and file, and one per complete snapshot."""
+    said = batch.where(F.col(KIND) == "row")
+    if complete:
+        said = said.unionByName(complete.frame)
+    # an attribute that is no longer declared is on record still: nobody speaks of it any more
+    retired = {name: F.lit(None).cast(kind) for name, kind in site.terms.attributes.items() if name not in said.columns}
+    stamped = (
+        said.drop(*GATE)
+        .withColumns(retired)
+        .transform(identified, site.terms)
+        .transform(with_hashes, site.terms)
+        .transform(collapsed_copies)
+        .withColumns(
+            {
+                INGEST_TS: moment(site.world.stamp.started_at),
+                RUN_ID: F.lit(site.world.stamp.run_id),
+                BATCH_SEQ: F.lit(site.previous.sequence + 1),
+                ENTITY_TYPE: F.lit(site.entity.declared.type),
+                HASH_VERSION: F.lit(HASH_FORMAT),
+            }
+        )
+    )
+    if not tally.unsaid:
+        return stamped.transform(complete_as_said).select(*assertion_columns(site.terms))
+    evidence = site.tables.read(site.entity.assertions)
+    keys = stamped.where(leaves_unsaid(site.terms)).select(SK).distinct()
+    prior = about(evidence, keys).unionByName(of_sources(evidence))
+    return stamped.transform(reconstructed, prior, site.terms).select(*assertion_columns(site.terms))
+
+
+def _followed(arrivals: Arrivals, site: Site) -> Written:
+    """The timeline after this batch; it notes the evidence's version it has now consumed."""
+    tables, name = site.tables, str(site.entity.timeline)
+    last = tables.checkpoint(site.entity.timeline, name)
+    position = {"assertions": tables.version(site.entity.assertions)}
+    commit = Commit(name, last.sequence + 1, site.world.stamp.run_id, site.world.config.hash, position)
+    return advance(arrivals, site.ground, commit)
+
+
+def _past(site: Site, tally: Tally, complete: Complete | None) -> Past:
+    """What earlier commits and this batch say beyond what versions show."""
+    position = site.previous.position
+    known = [(source, datetime.fromisoformat(at)) for source, at in position.get("sweeps", {}).items()]
+    swept = [*known, *tally.truncates.items(), *(complete.until.items() if complete else ())]
+    return Past(latest(swept), frozenset(position.get("apart", ())) | tally.shows_apart)
+
+
+def _remembered(past: Past) -> dict[str, Any]:
+    return {"sweeps": {source: at.isoformat() for source, at in past.sweeps.items()}, "apart": sorted(past.shows_apart)}
+
+
+def _silenced(rows: DataFrame) -> tuple[str, ...]:
+    found = rows.where(F.col(BK).isNull() & F.col(TIME_BASIS).isNotNull()).select(SOURCE_SYSTEM).distinct().collect()
+    return tuple(sorted(row[SOURCE_SYSTEM] for row in found))
+
+
+def _balanced(tally: Tally, landed: int, copies: int) -> None:
+    """Every row that was read landed, was a copy, was refused or was ignored; otherwise something was lost, and that is said."""
+    if tally.read != landed + copies + tally.refused + tally.ignored:
+        counts = f"read {tally.read}, landed {landed}, copies {copies}, quarantined {tally.refused}, ignored {tally.ignored}"
+        message = f"the counts of this batch do not balance: {counts}"
+        raise InternalError(message, remedy="report this; the evidence has what landed, the next run lets the timeline catch up")
+
+
+def _consumed(site: Site) -> str | None:
+    """The evidence's version the timeline now stands at, for the mirror."""
+    if not site.tables.exists(site.entity.assertions):
+        return None
+    return site.tables.moment_of(site.entity.assertions, site.tables.version(site.entity.assertions))

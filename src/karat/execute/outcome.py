@@ -1,0 +1,26 @@
+"""What a stage did and how far it has got."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from karat.errors import KaratError
+from karat.state.commits import Checkpoint
+from karat.telemetry.events import Rows, Status
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a stage ended."""
+
+    status: Status
+    rows: Rows = field(default_factory=Rows)
+    watermark_before: datetime | None = None
+    watermark_after: datetime | None = None
+    previous: Checkpoint = field(default_factory=Checkpoint)
+    """The target's last commit before this one: the books are mended from it when a crash left them behind."""
+    position: str | None = None
+    """How far the stage has consumed what it reads, for the mirror, where that is no time."""
+    notes: tuple[str, ...] = ()
+    """What an operator should hear although nothing failed."""
+    problem: KaratError | None = None
+    """What failed in a part of the stage while the rest went on."""

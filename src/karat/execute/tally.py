@@ -1,0 +1,61 @@
+"""A batch counted: one scan tells what became of its rows and what the rest of the way must know about them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from karat.bronze.arrival import leaves_unsaid
+from karat.bronze.identity import identified
+from karat.bronze.loads import is_snapshot
+from karat.bronze.terms import Terms
+from karat.contract.columns import KIND
+from karat.temporal.columns import EVENT_TS, OP, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
+from karat.temporal.moments import from_micros
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the rows that were read, and what the timeline must know about them beforehand."""
+
+    read: int
+    ignored: int
+    refused: int
+    unsaid: int
+    """Statements that leave something to inherit."""
+    truncates: Mapping[str, datetime]
+    """Sources that said everything is gone, and for when."""
+    shows_apart: frozenset[str]
+    """Sources whose snapshots carry rows of another time than their own."""
+
+
+def tally_of(batch: DataFrame, terms: Terms) -> Tally:
+    """One scan of the batch: how many rows of each kind, and what they will need."""
+    is_row = F.col(KIND) == "row"
+    counts = is_row & F.col(TIME_BASIS).isNotNull()
+    truncate = F.struct(F.col(SOURCE_SYSTEM).alias("source"), F.unix_micros(EVENT_TS).alias("at"))
+    apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
+    found = (
+        batch.transform(identified, terms)
+        .agg(
+            F.count(F.lit(1)).alias("read"),
+            F.count_if(F.col(KIND) == "ignored").alias("ignored"),
+            F.count_if(F.col(KIND) == "refused").alias("refused"),
+            F.count_if(is_row & leaves_unsaid(terms)).alias("unsaid"),
+            F.collect_set(F.when(counts & (F.col(OP) == TRUNCATE), truncate)).alias("truncates"),
+            F.collect_set(F.when(counts & apart, F.col(SOURCE_SYSTEM))).alias("apart"),
+        )
+        .collect()[0]
+    )
+    truncates = latest((row["source"], from_micros(row["at"])) for row in found["truncates"])
+    return Tally(found["read"], found["ignored"], found["refused"], found["unsaid"], truncates, frozenset(found["apart"]))
+
+
+def latest(sweeps: Iterable[tuple[str, datetime]]) -> dict[str, datetime]:
+    """Source to its latest time."""
+    found: dict[str, datetime] = {}
+    for source, at in sweeps:
+        found[source] = max(at, found.get(source, at))
+    return found

@@ -1,0 +1,62 @@
+"""The timeline made anew from all its evidence and set against the held one, row for row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from karat.bronze.difference import differences
+from karat.bronze.shape import timeline_schema
+from karat.bronze.timeline import timeline
+from karat.config.resolved import Entity
+from karat.execute.delta import DeltaTables
+from karat.execute.evidence import terms_of
+from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, SK, SOURCE_SYSTEM, STATEMENT_HASH
+
+MOST_SHOWN = 20
+MEANING = {"insert": "missing in the table", "delete": "in the table, but not in the evidence", "update": "differs from the evidence"}
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Whether a timeline is what its evidence says; if not, the first differences."""
+
+    entity: str
+    equal: bool
+    differences: tuple[Mapping[str, Any], ...] = ()
+    counts: Mapping[str, int] | None = None
+
+
+def verify(entity: Entity, tables: DeltaTables) -> Verified:
+    """Rebuild from evidence and compare; reads everything, writes nothing."""
+    if not tables.exists(entity.assertions):
+        return Verified(entity.name, equal=True)
+    evidence = tables.read(entity.assertions)
+    sources = tuple(sorted(row[0] for row in evidence.select(SOURCE_SYSTEM).distinct().collect()))
+    terms = terms_of(entity, tables, sources)
+    held = tables.read(entity.timeline).select(*timeline_schema(terms).names)
+    fresh = timeline(evidence, terms)
+    found = differences(fresh, held, terms, lazy=entity.declared.sightings == "lazy")
+    counts = {MEANING[row[ACT]]: row["count"] for row in found.groupBy(ACT).count().collect()}
+    if not counts:
+        return Verified(entity.name, equal=True)
+    first = found.orderBy(BK, EFFECTIVE_FROM, STATEMENT_HASH, ACT).limit(MOST_SHOWN).collect()
+    keys = [row[SK] for row in first]
+    stored = {_identity(row): row for row in held.where(F.col(SK).isin(keys)).collect()}
+    return Verified(entity.name, equal=False, differences=tuple(_told(row, stored) for row in first), counts=counts)
+
+
+def _told(row: Row, stored: Mapping[tuple[Any, ...], Row]) -> Mapping[str, Any]:
+    """One difference: which version, what kind, and for a changed one which columns."""
+    told = {"what": MEANING[row[ACT]], "bk": row[BK], "source_system": row[SOURCE_SYSTEM], "effective_from": row[EFFECTIVE_FROM]}
+    held = stored.get(_identity(row))
+    if row[ACT] == "update" and held is not None:
+        fields = held.asDict()
+        told["columns"] = {name: {"held": fields[name], "evidence": row[name]} for name in fields if fields[name] != row[name]}
+    return told
+
+
+def _identity(row: Row) -> tuple[Any, ...]:
+    return bytes(row[SK]), bytes(row[STATEMENT_HASH]), row[EFFECTIVE_FROM]

@@ -1,0 +1,115 @@
+"""The history of one entity, told from its evidence by the reference: statements as they came, versions as they follow. No JVM."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karat.config.resolved import Config, Entity
+from karat.errors import ConfigError
+from karat.inspect.rows import Row, exists, literal, rows_where
+from karat.reference import Terms, order_key, timeline
+from karat.reference.canonical import canonical
+
+LATE = "late"
+"""Added to a statement: whether a later one had already arrived in an earlier run."""
+
+
+@dataclass(frozen=True)
+class History:
+    """What was said about one entity, and the versions that follow from it."""
+
+    entity: str
+    key: Mapping[str, str]
+    statements: tuple[Row, ...]
+    """Assertions in the order of what they say, statements of whole sources included."""
+    versions: tuple[Row, ...]
+
+
+def history(config: Config, name: str, key: Mapping[str, object] | str) -> History:
+    """The history of the entity with this key; no statements at all when nobody spoke of it."""
+    entity = entity_named(config, name)
+    values = key_values(entity, key)
+    terms = terms_of(entity)
+    if not exists(config, entity.assertions):
+        return History(entity.name, values, (), ())
+    found = rows_where(config, entity.assertions, f"bk = {literal(bk_of(entity, values))} OR bk IS NULL")
+    mine = [row for row in found if row["bk"] is not None]
+    if not mine:
+        return History(entity.name, values, (), ())
+    sources = {row["source_system"] for row in mine}
+    concerned = [row for row in found if row["bk"] is not None or row["source_system"] in sources]
+    ordered = sorted(concerned, key=_in_order)
+    versions = timeline([_ready(row) for row in concerned if row["time_basis"] is not None], terms)
+    return History(entity.name, values, tuple(_with_lateness(ordered)), tuple(dict(row) for row in versions))
+
+
+def entity_named(config: Config, name: str) -> Entity:
+    """The entity by its own name, or by its table's."""
+    wanted = name.removeprefix("bronze.")
+    for entity in config.entities:
+        if entity.name == wanted:
+            return entity
+    exist = ", ".join(entity.name for entity in config.entities) or "none is declared"
+    message = f"there is no entity {name!r}"
+    raise ConfigError(message, remedy=f"the entities are: {exist}")
+
+
+def key_values(entity: Entity, key: Mapping[str, object] | str) -> dict[str, str]:
+    """`C123`, or `branch=12,number=7` for a key of several columns, by column."""
+    if isinstance(key, str):
+        parts = [part.partition("=") for part in key.split(",")] if len(entity.key) > 1 else [(entity.key[0], "=", key)]
+        prefix = f"{entity.key[0]}="
+        if len(entity.key) == 1 and key.startswith(prefix):
+            parts = [(entity.key[0], "=", key.removeprefix(prefix))]
+        key = {name.strip(): value for name, _, value in parts}
+    if set(key) != set(entity.key):
+        message = f"the key of {entity.name} is {', '.join(entity.key)}"
+        raise ConfigError(message, remedy="give it as " + ",".join(f"{name}=VALUE" for name in entity.key))
+    return {name: str(key[name]) for name in entity.key}
+
+
+def bk_of(entity: Entity, values: Mapping[str, str]) -> str:
+    """The key as the evidence writes it."""
+    types = entity.declared.key
+    texts = [canonical(_typed(values[name], types[name]), types[name]) for name in entity.key]
+    return "|".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in texts)
+
+
+def terms_of(entity: Entity) -> Terms:
+    """How the reference reads the entity's statements."""
+    declared = entity.declared
+    return Terms(
+        entity.key, entity.attributes, dict(declared.attributes), frozenset(declared.untracked), declared.type, declared.late_partials
+    )
+
+
+def _typed(value: str, kind: str) -> Any:  # noqa: ANN401  (a key's own type)
+    plain = kind.lower().partition("(")[0]
+    if plain in {"tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long"}:
+        try:
+            return int(value)
+        except ValueError:
+            message = f"{value!r} is not a {kind}"
+            raise ConfigError(message, remedy="give the key in its own type") from None
+    return value
+
+
+def _ready(row: Row) -> Row:
+    """The row as the reference wants it: bytes plain, an absent map empty."""
+    changed = {name: bytes(value) for name, value in row.items() if isinstance(value, bytearray | memoryview)}
+    return {**row, **changed, "inherited": row["inherited"] or {}, "asserted_columns": row["asserted_columns"] or []}
+
+
+def _in_order(row: Row) -> tuple[Any, ...]:
+    return (row["time_basis"] is None, order_key(row) if row["time_basis"] is not None else (str(row["ingest_ts"]),))
+
+
+def _with_lateness(ordered: Sequence[Row]) -> list[Row]:
+    """Walking back from the end: a statement is late when one after it came in an earlier run."""
+    earliest = None
+    marked: list[Row] = []
+    for row in reversed(ordered):
+        arrived = row["ingest_ts"]
+        marked.append({**row, LATE: earliest is not None and arrived > earliest})
+        earliest = arrived if earliest is None else min(earliest, arrived)
+    return marked[::-1]
