@@ -47,8 +47,8 @@ laws: $(JARS) ## tests of laws over random histories
 flows: $(JARS) ## tests of whole runs: Delta, state store, command line
 	@$(BIN)/pytest tests/flows $(PYTEST_ARGS)
 
-demo: $(JARS) ## run the claims example from nothing to answers
-	@$(BIN)/python examples/claims/demo.py
+demo: $(JARS) ## play three days of the bank example: evidence, timelines, proof
+	@$(BIN)/python examples/bank/demo.py
 
 bench: $(JARS) ## measure curation against a textbook MERGE
 	@$(BIN)/python benchmarks/curation.py

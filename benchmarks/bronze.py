@@ -14,10 +14,10 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from delta import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -33,6 +33,9 @@ from karat.execute.delta import DeltaTables
 from karat.execute.evidence import prepare, terms_of
 from karat.execute.session import build_session
 from karat.state.commits import Commit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ATTRIBUTES = [f"attribute_{number}" for number in range(1, 9)]
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)

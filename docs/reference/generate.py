@@ -1,26 +1,62 @@
 """Writes `config.md` beside this file from the configuration models, so that the reference cannot fall behind them."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from karat.config.curation import Curation
+from karat.config.entity import EntityDeclaration
 from karat.config.settings import ProjectSettings
 
 PAGE = Path(__file__).with_name("config.md")
-ROOTS: tuple[tuple[str, type[BaseModel]], ...] = (("karat.yml", ProjectSettings), ("kind: curation", Curation))
+ROOTS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("karat.yml", ProjectSettings),
+    ("kind: entity", EntityDeclaration),
+    ("kind: curation", Curation),
+)
+MEANINGS = {
+    "EntityDeclaration.name": "Tables `bronze.<name>`, `bronze.<name>_assertions`, `bronze.<name>_quarantine`.",
+    "EntityDeclaration.type": "`state` has versions with periods; `transaction` has facts and corrections.",
+    "EntityDeclaration.key": "Column to type, or a list of columns that are strings.",
+    "EntityDeclaration.attributes": "Column to Spark type, as DDL writes it.",
+    "EntityDeclaration.time_basis": "`platform`: the time of arrival stands for the source's, for all feeds.",
+    "EntityDeclaration.late_partials": "Whether what a partial inherited stays as it was on arrival, or follows late words.",
+    "EntityDeclaration.sightings": "`lazy` updates `last_seen_ts` and `seen_count` only with other changes and in `karat maintain`.",
+    "Feed.source_system": "Whose word it is. Several feeds may carry one system's words.",
+    "Feed.envelope": "What a record is wrapped in. `debezium` and `goldengate` imply op, time and sequence, and PARTIAL.",
+    "Feed.absence_means": "`deleted`: a key that is not in a full extract is gone at the extract's time.",
+    "Feed.max_absent": "An extract that would delete a larger share of the source's live keys is quarantined whole.",
+    "Contract.has_source_time": "Left out: whether `event_time` is set or the envelope tells it.",
+    "Contract.has_stable_bk": "`false` keeps the rows as evidence and makes no timeline of them.",
+    "Contract.has_explicit_load_type": "Left out: whether `load_type` is set or the envelope implies it.",
+    "Contract.has_delete_semantics": "Left out: true.",
+    "Drift.missing_columns": "A column no row of a batch has (partial JSON: no drift). `keep`, `ignore`, `warn`: not said.",
+    "Drift.type_changes": "A value its type cannot hold. `keep`, `ignore`, `warn`: it goes to `extra` and is not said.",
+}
+"""What the models leave to this page; a name that is no setting any more stops the page from being written."""
 
 
 def page() -> str:
     """The whole page."""
     parts = ["# Settings\n", "Generated from the models by `python docs/reference/generate.py`.\n"]
-    for title, model in ROOTS:
-        schema = model.model_json_schema(by_alias=False)
+    schemas = {title: model.model_json_schema() for title, model in ROOTS}
+    _check_meanings(schemas.values())
+    for title, schema in schemas.items():
         parts.append(f"## `{title}`\n\n{_about(schema)}\n\n{_table(schema)}")
         parts.extend(f"### {_words(name)}\n\n{_about(inner)}\n\n{_table(inner)}" for name, inner in schema.get("$defs", {}).items())
     return "\n".join(parts)
+
+
+def _check_meanings(schemas: Iterable[dict[str, Any]]) -> None:
+    """Every meaning given here belongs to a setting."""
+    models = [model for schema in schemas for model in (schema, *schema.get("$defs", {}).values())]
+    settings = {f"{model['title']}.{name}" for model in models for name in model.get("properties", {})}
+    if strange := sorted(MEANINGS.keys() - settings):
+        message = f"these are no settings: {', '.join(strange)}"
+        raise ValueError(message)
 
 
 def _about(schema: dict[str, Any]) -> str:
@@ -36,14 +72,14 @@ def _table(schema: dict[str, Any]) -> str:
     lines = ["| setting | type | default | meaning |", "|---|---|---|---|"]
     for name, field in schema.get("properties", {}).items():
         default = "required" if name in required else _default(field)
-        meaning = str(field.get("description", "")).replace("|", "\\|")
+        meaning = str(field.get("description") or MEANINGS.get(f"{schema['title']}.{name}", "")).replace("|", "\\|")
         lines.append(f"| `{name}` | {_type(field)} | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
 def _default(field: dict[str, Any]) -> str:
     if "default" not in field:
-        return "its own defaults"
+        return "empty" if field.get("type") in {"array", "object"} else "its own defaults"
     return "none" if field["default"] is None else f"`{field['default']}`"
 
 

@@ -42,7 +42,7 @@ def examples() -> list[str]:
     return sorted({EMPTY, *found})
 
 
-def create_project(folder: Path, example: str = "claims") -> list[Path]:
+def create_project(folder: Path, example: str = "bank") -> list[Path]:
     """The files of a new project that runs, in a folder that was not there or was empty."""
     if example not in examples():
         message = f"there is no example {example!r}"
@@ -87,9 +87,18 @@ def _template_files(template: str) -> list[Path]:
     return list(_files(_TEMPLATES / template))
 
 
+def _left_behind(example: Path) -> frozenset[str]:
+    """Folders the example's own `.gitignore` names: whoever tried it out where it stands has filled them."""
+    ignore = example / ".gitignore"
+    lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.is_file() else []
+    return frozenset(line.strip().strip("/") for line in lines if not line.startswith("#"))
+
+
 def _copy(source: Path, folder: Path) -> list[Path]:
-    created = []
+    created, left_behind = [], _left_behind(source)
     for path in _files(source):
+        if path.parts[0] in left_behind:
+            continue
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         created.append(Path(shutil.copyfile(source / path, folder / path)))
     return created

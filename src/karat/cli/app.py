@@ -24,7 +24,7 @@ app = typer.Typer(
 @app.command()
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder, or the project to add a bundle to.")],
-    example: Annotated[str, typer.Option(help="claims, or empty.")] = "claims",
+    example: Annotated[str, typer.Option(help="bank, claims, or empty.")] = "bank",
     bundle: Annotated[bool, typer.Option("--bundle", help="Add a Databricks Asset Bundle.")] = False,
     json: Json = False,
     debug: Debug = False,

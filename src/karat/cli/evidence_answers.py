@@ -134,9 +134,8 @@ def quarantine_show(folder: Path, entity: str, identity: str | None, variables: 
     voice.answer([_shown(row) for row in rows])
     for row in rows:
         state = f", replayed by {row['replayed_by']}" if row["replayed_by"] else ""
-        voice.say(
-            f"{row['quarantine_id'][:12]} {row['feed']} {row['source_file'] or row['source_path']} ({row['ingest_ts']:%Y-%m-%d %H:%M}{state})"
-        )
+        origin = row["source_file"] or row["source_path"]
+        voice.say(f"{row['quarantine_id'][:12]} {row['feed']} {origin} ({row['ingest_ts']:%Y-%m-%d %H:%M}{state})")
         voice.say(f"  {row['rule']}: {row['reason']}")
         voice.say(f"  {row['original']}")
     if not rows:

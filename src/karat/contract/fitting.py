@@ -23,15 +23,13 @@ def declared_type(ddl: str) -> T.DataType:
     return T.StringType() if _LENGTH.fullmatch(ddl.strip()) else T.DataType.fromDDL(ddl)
 
 
-def fitted(value: Column, held: T.DataType, ddl: str) -> Column:
-    """The value in the declared type; null where it has none or does not fit."""
+def cast_to(value: Column, held: T.DataType, ddl: str) -> Column:
+    """The value in the declared type, as near as it comes; null where it has none or there is no way."""
     wanted = declared_type(ddl)
     if isinstance(held, T.StringType) and _is_nested(wanted):
-        # strict, since the lenient way answers with nulls inside; a null is not tried, for strict means strict
-        cast = F.when(value.isNotNull(), outcome(attempted(lambda: F.from_json(value, ddl, {"mode": "FAILFAST"}))))
-    else:
-        cast = value.try_cast(wanted)
-    return F.when(_fits(value, cast, held, ddl), cast)
+        # strict, since the lenient way answers with nulls inside
+        return F.when(value.isNotNull(), outcome(attempted(lambda: F.from_json(value, ddl, {"mode": "FAILFAST"}))))
+    return value.try_cast(wanted)
 
 
 def comparable(rows: DataFrame, value: Column, held: T.DataType, ddl: str) -> tuple[Column, T.DataType]:
@@ -45,8 +43,8 @@ def comparable(rows: DataFrame, value: Column, held: T.DataType, ddl: str) -> tu
     return value, held
 
 
-def _fits(value: Column, cast: Column, held: T.DataType, ddl: str) -> Column:
-    """Whether the cast value is the value, and one that every reader of the table can hold."""
+def fits(value: Column, cast: Column, held: T.DataType, ddl: str) -> Column:
+    """Whether the cast value is the value, and one that every reader of the table can hold; not true for a null."""
     wanted, text = declared_type(ddl), isinstance(held, T.StringType)
     if length := _LENGTH.fullmatch(ddl.strip()):
         return F.char_length(cast) <= int(length[1])

@@ -39,9 +39,9 @@ class Incoming:
         found = self.found(name)
         if self.types is not None:
             return F.col(ROW)[found[0]] if found else no_text()
-        value = F.col(FIELDS)[found[-1]] if found else no_text()
+        value = _field(found[-1]) if found else no_text()
         for earlier in reversed(found[:-1]):
-            value = F.when(F.map_contains_key(F.col(FIELDS), earlier), F.col(FIELDS)[earlier]).otherwise(value)
+            value = F.when(F.map_contains_key(F.col(FIELDS), earlier), _field(earlier)).otherwise(value)
         return value
 
     def type_of(self, name: str) -> T.DataType:
@@ -86,8 +86,15 @@ def field_names(image: DataFrame) -> tuple[str, ...]:
     """The names of all fields the records have, in order; for records of text one small job."""
     if is_typed(image):
         return tuple(field.name for field in _row_type(image))
-    found = image.select(F.explode(F.map_keys(F.col(FIELDS))).alias("name")).distinct().collect()
+    # most records have the same fields: to tell their lists apart first is cheaper than to take every one to pieces
+    lists = image.select(F.map_keys(F.col(FIELDS)).alias("names")).distinct()
+    found = lists.select(F.explode("names").alias("name")).distinct().collect()
     return tuple(sorted(row["name"] for row in found))
+
+
+def _field(name: str) -> Column:
+    # not fields[name]: Spark takes that for cheap and looks it up again wherever the value is used
+    return F.try_element_at(F.col(FIELDS), F.lit(name))
 
 
 def _row_type(image: DataFrame) -> T.StructType:

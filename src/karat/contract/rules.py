@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from karat.contract.meaning import LISTED, LOAD_TYPE, OP, OP_WORD
 from karat.contract.reading import Reading, shown
 from karat.contract.wanted import failure_of, setting
-from karat.sources.raw import BROKEN, FIELDS, no_text
+from karat.sources.raw import BROKEN, FIELDS
 from karat.temporal.columns import col
 
 
@@ -39,14 +39,14 @@ def rules(reading: Reading, misfit: Callable[[str], Column], time: Column, snaps
     )
 
 
-def first_reason(held: tuple[Rule, ...]) -> Column:
-    """Why a row is refused; null for one that is not."""
-    return reduce(lambda later, rule: F.when(rule.broken_when, rule.reason).otherwise(later), reversed(held), no_text())
+def verdict(held: tuple[Rule, ...]) -> Column:
+    """The rule that refuses a row and its reason, as a struct; null for one that none refuses."""
+    none = F.lit(None).cast("struct<rule:string,reason:string>")
+    return reduce(lambda later, rule: F.when(rule.broken_when, _said(rule)).otherwise(later), reversed(held), none)
 
 
-def first_rule(held: tuple[Rule, ...]) -> Column:
-    """Which rule refuses it."""
-    return reduce(lambda later, rule: F.when(rule.broken_when, F.lit(rule.name)).otherwise(later), reversed(held), no_text())
+def _said(rule: Rule) -> Column:
+    return F.struct(F.lit(rule.name).alias("rule"), rule.reason.alias("reason"))
 
 
 def misfit_reason(reading: Reading, name: str) -> Column:

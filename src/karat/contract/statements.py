@@ -32,11 +32,11 @@ from karat.contract.columns import (
 from karat.contract.computing import computed
 from karat.contract.drift import Drift, drift_of
 from karat.contract.envelopes import images
-from karat.contract.fitting import comparable, fitted
+from karat.contract.fitting import cast_to, comparable, fits
 from karat.contract.incoming import incoming
 from karat.contract.meaning import LOAD_TYPE, OP, says, with_list, with_load_type, with_op, without_replaced
 from karat.contract.reading import Reading
-from karat.contract.rules import first_reason, first_rule, misfit_reason, rules
+from karat.contract.rules import misfit_reason, rules, verdict
 from karat.contract.times import is_in_range, time_of
 from karat.contract.wanted import failure_of, setting, wanted_columns, wanted_settings
 from karat.errors import ContractBreach
@@ -46,6 +46,7 @@ from karat.temporal.moments import moment
 
 TIME: Final = "__karat_time"
 SNAPSHOT: Final = "__karat_snapshot"
+VERDICT: Final = "__karat_verdict"
 
 
 @dataclass(frozen=True)
@@ -97,21 +98,31 @@ def _fitted(name: str) -> str:
     return f"__karat_fitted_{name}"
 
 
+def _cast(name: str) -> str:
+    return f"__karat_cast_{name}"
+
+
+def _misfit(name: str) -> str:
+    return f"__karat_misfit_{name}"
+
+
 def _with_said(rows: DataFrame, reading: Reading) -> DataFrame:
     """Rows with whether they say something about each attribute."""
     return rows.select("*", *(says(reading, name).alias(_said(name)) for name in reading.entity.attributes))
 
 
 def _with_fitted(rows: DataFrame, reading: Reading) -> DataFrame:
-    """Rows with each value in its declared type; null where it does not fit."""
-    casts = []
-    for name in (*reading.entity.key, *reading.entity.attributes):
-        value, held = comparable(rows, reading.value(name), reading.types[name], reading.ddl(name))
-        casts.append(fitted(value, held, reading.ddl(name)).alias(_fitted(name)))
-    return rows.select("*", *casts)
+    """Rows with each value in its declared type, null where it does not fit; step by step, so that nothing is cast twice."""
+    names = (*reading.entity.key, *reading.entity.attributes)
+    values = {name: comparable(rows, reading.value(name), reading.types[name], reading.ddl(name)) for name in names}
+    cast = rows.select("*", *(cast_to(*values[name], reading.ddl(name)).alias(_cast(name)) for name in names))
+    kept = [col(name) for name in rows.columns]
+    fitted = {name: F.when(fits(values[name][0], col(_cast(name)), values[name][1], reading.ddl(name)), col(_cast(name))) for name in names}
+    settled = cast.select(*kept, *(fitted[name].alias(_fitted(name)) for name in names))
+    return settled.select("*", *(_does_not_fit(reading, name).alias(_misfit(name)) for name in names))
 
 
-def _misfit(reading: Reading, name: str) -> Column:
+def _does_not_fit(reading: Reading, name: str) -> Column:
     """Whether there is a value that does not fit, or that could not be computed; of an attribute only where it is said."""
     misfit = col(failure_of(name)) | (reading.value(name).isNotNull() & col(_fitted(name)).isNull())
     return misfit if name in reading.entity.key else misfit & col(_said(name))
@@ -142,9 +153,10 @@ def _time(rows: DataFrame, reading: Reading) -> Column:
 
 def _judged(rows: DataFrame, reading: Reading) -> DataFrame:
     """Rows with the gate's answer."""
-    held = rules(reading, lambda name: _misfit(reading, name), F.col(TIME), F.col(SNAPSHOT))
-    is_row = F.col(KIND) == "row"
-    reasoned = rows.select("*", F.when(is_row, first_reason(held)).alias(REASON), F.when(is_row, first_rule(held)).alias(RULE))
+    held = rules(reading, lambda name: col(_misfit(name)), F.col(TIME), F.col(SNAPSHOT))
+    heard = rows.select("*", F.when(F.col(KIND) == "row", verdict(held)).alias(VERDICT))
+    answer = F.col(VERDICT)
+    reasoned = heard.select(*(col(name) for name in rows.columns), answer["reason"].alias(REASON), answer["rule"].alias(RULE))
     kind = F.when(F.col(REASON).isNotNull(), F.lit("refused")).otherwise(F.col(KIND))
     return reasoned.select(*(col(name) for name in reasoned.columns if name != KIND), kind.alias(KIND))
 
@@ -183,7 +195,7 @@ def _stated(rows: DataFrame, reading: Reading) -> DataFrame:
 
 def _asserts(reading: Reading, name: str) -> Column:
     """Whether a row says something about an attribute that the attribute can hold."""
-    return col(_said(name)) & ~_misfit(reading, name) if reading.keeps_misfits else col(_said(name))
+    return col(_said(name)) & ~col(_misfit(name)) if reading.keeps_misfits else col(_said(name))
 
 
 def _extra(reading: Reading) -> Column:
@@ -193,7 +205,7 @@ def _extra(reading: Reading) -> Column:
         kept = _undeclared(reading)
     names = (*reading.entity.key, *reading.entity.attributes) if reading.is_evidence_only else reading.entity.attributes
     if reading.keeps_misfits:
-        entries = [F.when(_misfit(reading, name), F.struct(F.lit(name).alias("key"), reading.text(name).alias("value"))) for name in names]
+        entries = [F.when(col(_misfit(name)), F.struct(F.lit(name).alias("key"), reading.text(name).alias("value"))) for name in names]
         misfits = F.map_from_entries(F.array_compact(F.array(*entries)))
         kept = F.map_concat(misfits, F.map_filter(kept, lambda name, _: ~F.map_contains_key(misfits, name)))
     return F.when((F.size(kept) > 0) & F.col(BROKEN).isNull(), kept)
@@ -207,14 +219,16 @@ def _undeclared(reading: Reading) -> Column:
     spoken_of = sorted({name for expression in reading.wanted.values() for name in columns.referenced(expression)})
     doubled = [columns.unheard(name) for name in spoken_of if len(columns.found(name)) > 1]
     unheard = F.array_except(F.flatten(F.array(*doubled)), F.array(*(F.lit(name) for name in spoken_of))) if doubled else None
-    return F.map_filter(F.col(FIELDS), lambda name, _: ~name.isin(*used) | (F.lit(False) if unheard is None else F.array_contains(unheard, name)))
+    return F.map_filter(
+        F.col(FIELDS), lambda name, _: ~name.isin(*used) | (F.lit(False) if unheard is None else F.array_contains(unheard, name))
+    )
 
 
 def _fail_on_misfits(rows: DataFrame, reading: Reading) -> None:
     """The policy `fail` for values that do not fit: one look for the first of them."""
     reason = no_text()
     for name in reversed(reading.entity.attributes):
-        reason = F.when(_misfit(reading, name), misfit_reason(reading, name)).otherwise(reason)
+        reason = F.when(col(_misfit(name)), misfit_reason(reading, name)).otherwise(reason)
     found = rows.where((F.col(KIND) == "row") & F.col(BROKEN).isNull()).select(reason.alias("reason")).where("reason is not null").first()
     if found is not None:
         message = f"feed {reading.feed.name}: {found['reason']}"

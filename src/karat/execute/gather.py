@@ -12,7 +12,7 @@ from karat.config.entity import FilesSource, TableSource
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.statements import statements
 from karat.errors import ConfigError, KaratError
-from karat.execute.consumed import Known, known_files, news, with_files
+from karat.execute.handed_over import Known, known_files, news, with_files
 from karat.execute.delta import DeltaTables
 from karat.execute.explained import explained
 from karat.execute.outcome import Outcome

@@ -1,0 +1,148 @@
+"""Three days at a bank, end to end: what `make demo` runs.
+
+Makes the project in `build/demo`, then plays one day after another: files arrive, Karat keeps what they say as evidence
+and brings the timelines up to date. A second demo finds everything delivered, runs once and changes nothing.
+"""
+
+import filecmp
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+from deliver import DAYS, deliver
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from karat import Project
+from karat.cli.periods import history_picture
+from karat.inspect.quarantine import refused_rows
+from karat.inspect.tables import lake_tables
+from karat.scaffold import create_project
+
+EXAMPLE = Path(__file__).parent
+FOLDER = Path("build/demo")
+CONSOLE = Console()
+EVENINGS = {day: datetime(2026, 3, day + 1, 22, tzinfo=UTC) for day in DAYS}
+"""When the files of each day are read: the demo plays March 2026, whatever today is."""
+NEWS = {
+    1: "The CRM and the core banking system (CORE) describe their customers, a vendor (KYC) sends its list of assessed ones.\n"
+    "CORE restricts Jane Carter, C123. One line comes twice, one message carries a field nobody declared.",
+    2: "Jane moves, says the CRM. C127 is missing from the vendor's list. A file of yesterday comes again under another name;\n"
+    "four rows cannot be read or placed, and go to quarantine with a reason.",
+    3: "The CRM deletes Jane. A file of CORE's that was stuck for two days arrives: her restriction had been lifted long ago.\n"
+    "C126 and C127 are back, one payment is corrected, three more rows are refused.",
+}
+NEXT = """
+  .venv/bin/karat history customer --key C127 -p build/demo     absent from one snapshot, back in the next
+  .venv/bin/karat history payment --key P1003 -p build/demo     a fact and its correction
+  .venv/bin/karat quarantine show customer -p build/demo        refused rows, each with its reason and its original
+  .venv/bin/karat verify -p build/demo                          rebuild the timelines from their evidence and compare
+  .venv/bin/karat tables -p build/demo                          every table: rows, version, last run
+  .venv/bin/karat stream -p build/demo                          wait for files in build/demo/data; Ctrl-C ends it
+  docs/tutorial.md                                              the same three days by hand, step by step
+  make test                                                     everything this project promises about itself
+"""
+
+
+def main() -> None:
+    """Play the days that have not been played, run once more, show what came of it."""
+    prepare()
+    project = Project.open(FOLDER)
+    try:
+        for day in DAYS:
+            play(project, day)
+        run_again(project)
+        show_results(project)
+    finally:
+        project.close()
+    CONSOLE.rule("What to try next", align="left")
+    CONSOLE.print(NEXT, highlight=False, soft_wrap=True)
+
+
+def prepare() -> None:
+    """The project is there afterwards; one of another example, or of an older edition, is moved aside."""
+    if (FOLDER / "karat.yml").exists() and not is_this_example():
+        aside = next(path for n in range(1, 1000) if not (path := FOLDER.with_name(f"demo-before-{n}")).exists())
+        FOLDER.rename(aside)
+        CONSOLE.print(f"{FOLDER} held another example or an older edition of this one; it is now in [bold]{aside}[/].")
+    if not (FOLDER / "karat.yml").exists():
+        create_project(FOLDER, "bank")
+        CONSOLE.print(f"A new project in [bold]{FOLDER}[/]: look into bronze/customer.yml and deliveries/.")
+
+
+def is_this_example() -> bool:
+    """Whether the folder holds this example with the very deliveries it has now."""
+    settings = yaml.safe_load((FOLDER / "karat.yml").read_text(encoding="utf-8"))
+    files = [path.relative_to(EXAMPLE) for path in (EXAMPLE / "deliveries").rglob("*") if path.is_file()]
+    same, _, _ = filecmp.cmpfiles(EXAMPLE, FOLDER, map(str, files), shallow=False)
+    return settings.get("project") == "bank" and len(same) == len(files)
+
+
+def play(project: Project, day: int) -> None:
+    """Deliver one day and run, unless an earlier demo has."""
+    arrived = deliver(FOLDER, day)
+    if arrived:
+        CONSOLE.rule(f"Day {day}: {EVENINGS[day]:%-d %B %Y}", align="left")
+        CONSOLE.print(NEWS[day], highlight=False)
+        CONSOLE.print("arrived: " + ", ".join(str(path.relative_to("data")) for path in arrived), highlight=False, style="dim")
+        project.run(now=EVENINGS[day], progress=True)
+
+
+def run_again(project: Project) -> None:
+    """A run over nothing new."""
+    CONSOLE.rule("Once more, with nothing new", align="left")
+    report = project.run(progress=True)
+    if report.ok and any(stage.status == "succeeded" for stage in report.stages):
+        report = project.run(progress=True)  # an earlier demo was stopped between delivering a day and reading it
+    if not all(stage.status == "unchanged" for stage in report.stages):
+        CONSOLE.print("[red]Something changed or failed: see above.[/]")
+        raise SystemExit(1)
+
+
+def show_results(project: Project) -> None:
+    """One customer's history, the payments, the refused rows, and the proof."""
+    CONSOLE.rule("Jane Carter: what two systems said, and the versions that follow", align="left")
+    history_picture(project.history("customer", "C123"))
+    CONSOLE.rule("Payments: a fact is there once, a correction stands beside it", align="left")
+    show_payments(project)
+    CONSOLE.rule("Refused: nothing is lost, everything has a reason", align="left")
+    show_refused(project)
+    CONSOLE.rule("How much there is, and whether it holds", align="left")
+    show_proof(project)
+
+
+def show_payments(project: Project) -> None:
+    """The customer of the corrected payment, all of it."""
+    facts = project.table("bronze.payment").where("customer_id = 'C124' OR seen_count > 1").orderBy("payment_id", "effective_from")
+    table = Table("payment", "customer", "amount", "booked at", "what", "seen")
+    for row in facts.collect():
+        what = "[yellow]correction[/]" if row["corrects"] is not None else "fact"
+        booked = f"{row['effective_from']:%Y-%m-%d %H:%M}"
+        table.add_row(
+            row["payment_id"], row["customer_id"], f"{row['amount']} {row['currency']}", booked, what, f"{row['seen_count']} times"
+        )
+    CONSOLE.print(table)
+
+
+def show_refused(project: Project) -> None:
+    """One line a refused row."""
+    table = Table("entity", "file", "rule", "reason")
+    for row in refused_rows(project.config, None):
+        table.add_row(row["entity"], row["source_file"], row["rule"], escape(row["reason"]))
+    CONSOLE.print(table)
+
+
+def show_proof(project: Project) -> None:
+    """Counts of evidence and versions, and each timeline against a rebuild."""
+    rows = {table.name: table.rows for table in lake_tables(project.config)}
+    for entity in project.config.entities:
+        with CONSOLE.status(f"rebuilding {entity.name} from its evidence"):
+            proven = project.verify(entity.name)
+        answer = "[green]the timeline is what its evidence says[/]" if proven.equal else "[red]the timeline differs from its evidence[/]"
+        counts = f"{rows[str(entity.assertions)]} arrivals on record, {rows[str(entity.timeline)]} versions"
+        CONSOLE.print(f"{entity.name}: {counts}; {answer}", highlight=False)
+
+
+if __name__ == "__main__":
+    main()

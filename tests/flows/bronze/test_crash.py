@@ -1,0 +1,106 @@
+"""A process killed between any two commits of a bronze run loses nothing and repeats nothing."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from karat import Project
+from tests.support import killed_run
+from tests.support.entities import CUSTOMER, drop, entity_project, held
+from tests.support.projects import versions
+
+ROOT = Path(killed_run.__file__).parents[2]
+TABLES = ("bronze.customer_assertions", "bronze.customer", "bronze.customer_quarantine")
+FIRST_RUN = ("assertions created", "timeline created", "quarantine created", "quarantine written", "assertions written", "timeline written")
+SECOND_RUN = ("quarantine written", "assertions written", "timeline written")
+"""The commits of each run in their order; a kill before each of them but the first."""
+DAY_1 = [
+    {"customer_id": "a", "op": "c", "source_event_ts": "2026-03-01", "name": "Ann", "status": "Active"},
+    {"customer_id": "a", "op": "c", "source_event_ts": "2026-03-01", "name": "Ann", "status": "Active"},
+    {"customer_id": "b", "op": "c", "source_event_ts": "2026-03-03", "name": "Bob", "status": "Active"},
+    {"customer_id": None, "op": "c", "source_event_ts": "2026-03-03", "name": "nobody"},
+]
+DAY_2 = [
+    {"customer_id": "a", "op": "u", "source_event_ts": "2026-03-05", "status": "Closed"},
+    {"customer_id": "b", "op": "u", "source_event_ts": "2026-03-02", "status": "Late"},
+    "{broken",
+]
+
+
+@pytest.fixture(scope="module")
+def starts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """The project before its first run, before its second and after it, undisturbed."""
+    first = entity_project(tmp_path_factory.mktemp("crash") / "first", CUSTOMER)
+    drop(first, "crm/1.ndjson", DAY_1)
+    second = _copy(first, "second")
+    assert Project.open(second, spark).run().ok
+    assert sum(versions(second, name) for name in TABLES) == len(FIRST_RUN)
+    drop(second, "crm/2.ndjson", DAY_2)
+    done = _copy(second, "done")
+    assert Project.open(done, spark).run().ok
+    assert sum(versions(done, name) for name in TABLES) == len(FIRST_RUN) + len(SECOND_RUN)
+    return first, second, done
+
+
+def _copy(start: Path, name: str) -> Path:
+    # with their times: a file that was read is known by them
+    return Path(shutil.copytree(start, start.parent / name))
+
+
+def _view(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All that a run leaves behind, without what names the run or its hour."""
+    shown = (
+        "bk",
+        "name",
+        "address",
+        "status",
+        "effective_from",
+        "effective_to",
+        "is_current",
+        "is_source_current",
+        "is_deleted",
+        "seen_count",
+    )
+    return {
+        "timeline": held(folder, "bronze.customer", *shown),
+        "evidence": held(folder, "bronze.customer_assertions", "bk", "source_event_ts", "name", "status", "copies", "source_file"),
+        "quarantine": held(folder, "bronze.customer_quarantine", "reason", "original", "source_file"),
+    }
+
+
+def _killed(folder: Path, commit: int, spark: SparkSession) -> None:
+    """The project run by a process that is killed before this commit."""
+    parameters = spark.sparkContext._gateway.gateway_parameters
+    here = {**os.environ, "PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}
+    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), str(commit)]
+    ended = subprocess.run(command, cwd=ROOT, env=here, start_new_session=True, capture_output=True, check=False, timeout=600)  # noqa: S603
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+
+
+def _recovered(start: Path, commit: int, spark: SparkSession) -> dict[str, list[tuple[Any, ...]]]:
+    folder = _copy(start, f"{start.name} {commit}")
+    _killed(folder, commit, spark)
+    project = Project.open(folder, spark)
+    report = project.run()
+    assert report.ok, [stage.error for stage in report.stages]
+    assert project.run().stages[0].status == "unchanged"
+    return _view(folder)
+
+
+@pytest.mark.parametrize("commit", range(2, len(FIRST_RUN) + 1), ids=[f"before {name}" for name in FIRST_RUN[1:]])
+def test_a_kill_in_a_first_run_is_recovered(spark: SparkSession, starts: tuple[Path, Path, Path], commit: int) -> None:
+    first, second, _ = starts
+    assert _recovered(first, commit, spark) == _view(second)
+
+
+@pytest.mark.parametrize("commit", range(1, len(SECOND_RUN) + 1), ids=[f"before {name}" for name in SECOND_RUN])
+def test_a_kill_in_a_later_run_is_recovered(spark: SparkSession, starts: tuple[Path, Path, Path], commit: int) -> None:
+    _, second, done = starts
+    assert _recovered(second, commit, spark) == _view(done)
