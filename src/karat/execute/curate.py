@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from karat.config.resolved import CuratedTable
 from karat.execute.batch import admitted, all_of_these_entities, batch_rows, check_source, transformed, with_refusals
+from karat.execute.consumed import CONSUMED, consumption, is_consumed, noted
 from karat.execute.delta import DeltaTables
 from karat.execute.quarantine import quarantine
 from karat.execute.target import curated_merge, held_rows, missing_in_target, prepare_target
@@ -39,13 +40,20 @@ class Outcome:
     watermark_after: datetime | None = None
     previous: Checkpoint = field(default_factory=Checkpoint)
     """The target's last commit before this one: the books are mended from it when a crash left them behind."""
+    consumed: str | None = None
+    """What the books are to note, where no commit of the target says what was consumed."""
 
 
 def curate(stage: Curate, world: World) -> Outcome:
     """Read above the watermark, commit what differs. Reading the same rows again commits nothing."""
     table, tables = stage.table, world.tables()
     previous = tables.checkpoint(table.target, stage.name)
-    before = watermark_of(previous, world.recorded_for(stage.name).watermark)
+    recorded = world.recorded_for(stage.name)
+    before = watermark_of(previous, recorded.watermark)
+    consuming = consumption(table, tables)
+    note = noted(consuming, previous)
+    if is_consumed(consuming, previous, recorded.consumed):
+        return Outcome("unchanged", Rows(), before, before, previous, note)
     source = tables.read(table.source)
     check_source(source, table)
     bounds = Bounds(table.watermark, table.lookback, before)
@@ -55,12 +63,13 @@ def curate(stage: Curate, world: World) -> Outcome:
         size = measure(incoming, table.watermark)
         after = max((mark for mark in (before, size.highest) if mark is not None), default=None)
         if size.rows == 0 and tables.exists(table.target):
-            return Outcome("unchanged", Rows(), before, after, previous)
+            return Outcome("unchanged", Rows(), before, after, previous, note)
         batch = Batch(source, incoming.transform(rows_between, bounds.up_to(size.highest)), size, is_everything=before is None)
-        commit = _commit(stage, world, previous, (before, after, size.rows))
+        commit = _commit(stage, world, previous, (before, after, size.rows), consuming)
         rows = _land(batch, table, tables, commit)
-    changed = rows.inserted or rows.updated or rows.deleted or rows.quarantined
-    return Outcome("succeeded" if changed else "unchanged", rows, before, after, previous)
+    committed = rows.inserted or rows.updated or rows.deleted
+    status: Status = "succeeded" if committed or rows.quarantined else "unchanged"
+    return Outcome(status, rows, before, after, previous, None if committed else note)
 
 
 @dataclass(frozen=True)
@@ -141,13 +150,16 @@ def _plan_for(size: Measure, tables: DeltaTables) -> None:
         tables.session.conf.set("spark.sql.shuffle.partitions", str(1 + size.rows // ROWS_PER_PARTITION))
 
 
-def _commit(stage: Curate, world: World, previous: Checkpoint, facts: tuple[datetime | None, datetime | None, int]) -> Commit:
+def _commit(
+    stage: Curate, world: World, previous: Checkpoint, facts: tuple[datetime | None, datetime | None, int], consuming: str | None
+) -> Commit:
     before, after, read = facts
     position: dict[str, str | int | None] = {
         "source": str(stage.table.source),
         "watermark": after.isoformat() if after else None,
         "watermark_before": before.isoformat() if before else None,
         "read": read,
+        CONSUMED: consuming,
         "started_at": world.stamp.started_at.isoformat(),
         "books_before": world.recorded_for(stage.name).run_id,
     }

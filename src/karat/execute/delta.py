@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge
-from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, local_history, settled
+from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, last_move, local_history, settled
 from karat.temporal.columns import quoted
 
 RECENT = 50
@@ -106,7 +106,11 @@ class DeltaTables:
         if found is None and len(recent) == RECENT:
             found = checkpoint_in(self._history(name, None), stage)
         # A log that was cleaned up says nothing, but the transaction ids in it still hold: the clock is above them all.
-        return found or Checkpoint(sequence=time.time_ns() // 1000)
+        return found or Checkpoint(sequence=time.time_ns() // 1000, moved=last_move(recent))
+
+    def moved(self, name: TableName) -> str | None:
+        """The table's last move; None for an absent table, and where the log's recent commits tell of none."""
+        return last_move(self._history(name, RECENT)) if self.exists(name) else None
 
     def address(self, name: TableName) -> str:
         """Where the table is: its path, or its name in the catalog."""

@@ -66,3 +66,6 @@ class Tables(Protocol):
 
     def checkpoint(self, name: TableName, stage: str) -> Checkpoint:
         """What the table's log says about the stage."""
+
+    def moved(self, name: TableName) -> str | None:
+        """Which of the table's commits last changed its rows, in a form that no other commit shares."""
