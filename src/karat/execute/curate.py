@@ -17,7 +17,7 @@ from karat.execute.quarantine import quarantine
 from karat.execute.target import curated_merge, held_rows, missing_in_target, prepare_target
 from karat.execute.world import World
 from karat.plan.stages import Curate
-from karat.silver.changes import REFUSE, state_changes, version_changes
+from karat.silver.changes import INSERT, REFUSE, state_changes, version_changes
 from karat.silver.placing import placed_changes
 from karat.silver.shape import business_columns
 from karat.sources.lake import Bounds, Measure, measure, rows_between
@@ -113,7 +113,10 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
         if acts or not tables.exists(table.target):  # a table that is declared is there, even while it is empty
             prepare_target(missing, table, tables, commit)
         if acts:
-            written = tables.merge(curated_merge(changes.where(F.col(ACT) != REFUSE), rows.columns, table), table.target, commit)
+            merge = curated_merge(changes.where(F.col(ACT) != REFUSE), rows.columns, table)
+            # Where nothing is to be found again there is nothing to search for: an append is two jobs, a MERGE a dozen.
+            write = tables.insert if acts.keys() == {INSERT} else tables.merge
+            written = write(merge, table.target, commit)
     return Rows(batch.size.rows, 0, 0, quarantined, 0, written.inserted, written.updated, written.deleted)
 
 
@@ -156,10 +159,10 @@ def _commit(
     before, after, read = facts
     position: dict[str, str | int | None] = {
         "source": str(stage.table.source),
+        CONSUMED: consuming,
         "watermark": after.isoformat() if after else None,
         "watermark_before": before.isoformat() if before else None,
         "read": read,
-        CONSUMED: consuming,
         "started_at": world.stamp.started_at.isoformat(),
         "books_before": world.recorded_for(stage.name).run_id,
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from delta import DeltaTable
 from delta.exceptions import DeltaConcurrentModificationException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
@@ -96,6 +97,14 @@ class DeltaTables:
             return Written(found[0]["num_inserted_rows"], found[0]["num_updated_rows"], found[0]["num_deleted_rows"]) if found else None
 
         return self._committed(into, commit, act)
+
+    def insert(self, merge: Merge, into: TableName, commit: Commit) -> Written:
+        """A MERGE that is known to find no row again, as what it then is: an append of its rows."""
+        held = {field.name.lower(): field for field in self._table(into).toDF().schema}
+        fields = [(name, held[name.lower()]) for name in merge.insert]
+        # an append converts nothing by itself, as a MERGE would
+        rows = merge.rows.select(*(F.col(quoted(name)).cast(field.dataType).alias(field.name) for name, field in fields))
+        return self.append(rows, into, commit)
 
     def checkpoint(self, name: TableName, stage: str) -> Checkpoint:
         """The stage's last position in the table's own log; an absent table has none."""
