@@ -69,11 +69,18 @@ def recorded(world: World, books: Iterable[CurationBooks]) -> dict[str, Recorded
         tables = world.tables()
         if tables.exists(control):
             noted = tables.checkpoint(control, _stage(control)).position
-            rows = tables.read(control).select("table_name", "last_run_id", F.unix_micros("watermark_value").alias("micros")).collect()
-            for row in rows:
-                name, mark = row["table_name"], None if row["micros"] is None else from_micros(row["micros"])
-                found[name] = Recorded(mark, row["last_run_id"], str(noted[name]) if name in noted else None)
+            for name, run_id, mark in _marks(tables, control):
+                found[name] = Recorded(mark, run_id, str(noted[name]) if name in noted else None)
     return found
+
+
+def _marks(tables: DeltaTables, control: TableName) -> list[tuple[str, str | None, datetime | None]]:
+    """Table, last run and watermark; of a local table without a Spark job, for every run begins with this question."""
+    local = tables.local_rows(control, ("table_name", "last_run_id", "watermark_value"))
+    if local is not None:
+        return local
+    rows = tables.read(control).select("table_name", "last_run_id", F.unix_micros("watermark_value")).collect()
+    return [(name, run_id, None if micros is None else from_micros(micros)) for name, run_id, micros in rows]
 
 
 def keep_books(world: World, books: CurationBooks, entries: Sequence[Entry]) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from delta import DeltaTable
 from delta.exceptions import DeltaConcurrentModificationException
@@ -17,7 +18,7 @@ from pyspark.sql import types as T
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge
-from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, last_move, local_history, settled
+from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, last_move, local_history, local_rows, settled
 from karat.temporal.columns import quoted
 
 RECENT = 50
@@ -120,6 +121,10 @@ class DeltaTables:
     def moved(self, name: TableName) -> str | None:
         """The table's last move; None for an absent table, and where the log's recent commits tell of none."""
         return last_move(self._history(name, RECENT)) if self.exists(name) else None
+
+    def local_rows(self, name: TableName, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
+        """The rows of a small table, where they can be had without a Spark job."""
+        return None if self._by_name(name) else local_rows(self.address(name), columns)
 
     def address(self, name: TableName) -> str:
         """Where the table is: its path, or its name in the catalog."""
