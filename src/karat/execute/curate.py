@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.config.resolved import CuratedTable
@@ -24,6 +24,8 @@ from karat.sources.lake import Bounds, Measure, measure, rows_between
 from karat.state.commits import Checkpoint, Commit, Written
 from karat.telemetry.events import Rows, Status
 from karat.temporal.columns import ACT, PK_HASH, REASON, col
+from karat.temporal.hashing import hash_of
+from karat.temporal.sketch import FEW_KEYS, may_be_among
 
 SMALL_BATCH = 500_000
 """Up to here a batch is measured well enough to plan for: keys are broadcast and nothing is planned anew at run time."""
@@ -60,7 +62,7 @@ def curate(stage: Curate, world: World) -> Outcome:
     tables.session.conf.set("spark.sql.adaptive.enabled", "false")  # one row comes back: nothing to plan anew
     # A first load may be the whole source: too much to keep, and read only once more.
     with _kept(with_refusals(rows_between(source, bounds), table), wanted=before is not None) as incoming:
-        size = measure(incoming, table.watermark)
+        size = measure(incoming, table.watermark, None if before is None else _known_key(source, table))
         after = max((mark for mark in (before, size.highest) if mark is not None), default=None)
         if size.rows == 0 and tables.exists(table.target):
             return Outcome("unchanged", Rows(), before, after, previous, note)
@@ -103,7 +105,8 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
     quarantined = quarantine(refused, table, tables, commit) if batch.size.refused else 0
     rows = _comparable(batch, table, tables)
     missing = missing_in_target(rows.schema, table, tables)
-    with _kept(_changes(rows, held_rows(rows.schema, table, tables), table, tables)) as changes:
+    held = held_rows(rows.schema, table, tables)
+    with _kept(_changes(rows, _near(rows, held, batch.size, table), table, batch.size)) as changes:
         acts = {row[ACT]: row["count"] for row in changes.groupBy(ACT).count().collect()}
         if acts.pop(REFUSE, 0):
             columns = (*business_columns(rows.columns, table), REASON)
@@ -131,17 +134,27 @@ def _comparable(batch: Batch, table: CuratedTable, tables: DeltaTables) -> DataF
     return batch_rows(transformed(tables.session, view, table), view, table)
 
 
-def _changes(rows: DataFrame, held: DataFrame, table: CuratedTable, tables: DeltaTables) -> DataFrame:
-    """The batch against the rows the target holds for its entities, and for no others."""
+def _known_key(source: DataFrame, table: CuratedTable) -> Column | None:
+    """The hash of a row's key where it is known before any query; late rows are placed among exactly their own entities."""
+    return None if table.sql_file is not None or table.place_late else hash_of(table.entity_key, source.schema, table.hash)
+
+
+def _near(rows: DataFrame, held: DataFrame, size: Measure, table: CuratedTable) -> DataFrame:
+    """What the target holds about the entities of the batch; about few others where the batch was sketched."""
     if table.scd_type == 2 and not table.place_late:  # noqa: PLR2004  (SCD type 2)
         held = held.where(col(table.current) == F.lit(True))
-    measured = tables.session.conf.get("spark.sql.adaptive.enabled") == "false"
+    if size.keys and size.rows <= FEW_KEYS:
+        return held.where(may_be_among(col(PK_HASH), size.keys))
     wanted = rows.select(PK_HASH)
-    near = held.join(F.broadcast(wanted) if measured else wanted, PK_HASH, "left_semi")
+    return held.join(F.broadcast(wanted) if size.rows <= SMALL_BATCH else wanted, PK_HASH, "left_semi")
+
+
+def _changes(rows: DataFrame, near: DataFrame, table: CuratedTable, size: Measure) -> DataFrame:
+    """The batch against what the target holds about its entities."""
     if table.place_late:
         return placed_changes(rows, near, table)
     # Few on both sides by now: a merge join in one partition is a stage, a second broadcast would be a job.
-    near = near.hint("merge") if measured else near
+    near = near.hint("merge") if size.rows <= SMALL_BATCH else near
     return state_changes(rows, near, table) if table.scd_type == 1 else version_changes(rows, near, table)
 
 
