@@ -1,102 +1,23 @@
-"""Random histories through a whole project, batch by batch, against the oracle of what curation means.
-
-Every case is a key of its own in one source table. Values repeat, rows are copied, times are equal, rows come late
-inside the lookback, on its border and outside it, and some lack key or time. `KARAT_SEED` plays another world.
-"""
+"""Laws that hold in every world, and what the oracle of curation says of this one: random histories, batch by batch."""
 
 import json
-import os
-import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from functools import cached_property
-from itertools import pairwise
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise, permutations
 
 import pytest
-from arro3.core import Array, DataType, Field, Schema, Table
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import SparkSession
 
-from karat import Project
-from tests.support.curation_oracle import OPEN_END, By, Row, Rules, Target, by_entity, entity_of, history, is_admitted, run, state_of
+from tests.support.curation_oracle import OPEN_END, Row, State, Target, by_entity, entity_of, history, state_of
+from tests.support.played import KEY, RULES, SEED, STATE, TRACKED, WITH_HISTORY, Played, play
 
-SEED = int(os.environ.get("KARAT_SEED", "20240613"))
-HISTORIES, BATCHES, HOURS_PER_BATCH = 400, 3, 10
-BORN = datetime(2024, 3, 30, tzinfo=UTC)
-MOMENT = DataType.timestamp("us", tz="UTC")
-TYPES = {
-    **dict.fromkeys(("id", "source_system", "name"), DataType.string()),
-    **dict.fromkeys(("amount", "rank", "seq"), DataType.int64()),
-    **dict.fromkeys(("event_ts", "ingestion_ts"), MOMENT),
-}
-
-KEY = ("id", "source_system")
-TRACKED = ("name", "amount")
-LATEST = (By("ingestion_ts", descending=True), By("seq", descending=True))
-BEST = (By("ingestion_ts", descending=True), By("rank", nulls_first=False), By("seq", descending=True))
-NARROW, WIDE = timedelta(hours=2), timedelta(days=3650)
-STATE = Rules("state", KEY, "ingestion_ts", NARROW, LATEST)
-RULES = {
-    "state": STATE,
-    "ignore": Rules("ignore", KEY, "ingestion_ts", NARROW, BEST, TRACKED),
-    "place": Rules("place", KEY, "ingestion_ts", NARROW, LATEST, TRACKED),
-    "place_by_event": Rules("place", KEY, "ingestion_ts", WIDE, LATEST, TRACKED, "event_ts"),
-}
-SHUFFLED = {"shuffled": RULES["place_by_event"]}
-"""The same histories, their rows arriving in no order at all."""
-SOURCE = {"state": "said", "ignore": "said", "place": "said", "place_by_event": "flawed", "shuffled": "shuffled"}
-"""The flawed source holds the rows to refuse as well; one target of it is enough, for refusing costs a table more."""
-WITH_HISTORY = [name for name in SOURCE if name != "state"]
-
-
-@dataclass(frozen=True)
-class Played:
-    """What landed and what was seen: per batch and target the rows held; then what running once more did to the tables."""
-
-    batches: Sequence[Sequence[Row]]
-    held: Sequence[Mapping[str, Sequence[Row]]]
-    refused: Sequence[Row]
-    versions: tuple[Mapping[str, int], Mapping[str, int]]
-    """The version of every target before and after running again."""
-    ends: Mapping[str, str]
-    """How the stages of that last run ended."""
-
-    @cached_property
-    def everything(self) -> list[Row]:
-        return [row for batch in self.batches for row in batch]
-
-    def expected(self, target: str) -> list[Target]:
-        """The oracle's target after each batch."""
-        states, source = [Target()], list[Row]()
-        for batch in self.batches:
-            source += batch if SOURCE[target] == "flawed" else _flawless(batch)
-            states.append(run(states[-1], source, RULES[target]))
-        return states[1:]
+PLACED = ("place", "place_by_event", "shuffled")
 
 
 @pytest.fixture(scope="module")
 def played(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """The whole play: each batch lands and the project runs; at the end it runs once more."""
-    dice = random.Random(SEED)  # noqa: S311 - histories, not secrets
-    folder = _project(tmp_path_factory.mktemp("laws"))
-    batches = _batches(dice)
-    shuffled = [row for batch in batches for row in _flawless(batch)]
-    dice.shuffle(shuffled)
-    project = Project.open(folder, spark=spark)
-    held: list[dict[str, list[Row]]] = []
-    for number, batch in enumerate(batches):
-        landed = {"flawed": batch, "said": _flawless(batch), "shuffled": shuffled[number::BATCHES]}
-        for source, rows in landed.items():
-            _land(rows, folder / "lake/bronze" / source)
-        report = project.run(now=BORN + timedelta(days=number))
-        assert report.ok, [(stage.name, stage.error) for stage in report.stages if stage.error]
-        held.append({name: _rows(folder / "lake/silver" / name) for name in SOURCE})
-    before, report = _versions(folder), project.run(now=BORN + timedelta(days=BATCHES))
-    refused = _rows(folder / "lake/silver/place_by_event_quarantine")
-    return Played(batches, held, refused, (before, _versions(folder)), {stage.name: stage.status for stage in report.stages})
+    """One play for all laws."""
+    return play(spark, tmp_path_factory.mktemp("laws"))
 
 
 @pytest.mark.parametrize("target", RULES)
@@ -142,109 +63,26 @@ def test_an_entity_has_one_current_version_and_it_is_the_last_and_open(played: P
             assert currency == [(False, False)] * (len(versions) - 1) + [(True, True)], f"{entity} {versions}; KARAT_SEED={SEED}"
 
 
+@pytest.mark.parametrize("target", WITH_HISTORY)
+def test_neighbouring_versions_of_an_entity_differ_in_their_state(played: Played, target: str) -> None:
+    for held in played.held:
+        for entity, versions in _stories(held[target]).items():
+            assert _can_be_told(versions), f"{entity} {versions}; KARAT_SEED={SEED}"
+
+
+@pytest.mark.parametrize("target", PLACED)
+def test_a_placed_entity_is_in_no_state_twice_at_one_moment(played: Played, target: str) -> None:
+    for held in played.held:
+        for entity, versions in _stories(held[target]).items():
+            states = [(version["start"], _meaning(version)) for version in versions]
+            assert len(set(states)) == len(states), f"{entity} {versions}; KARAT_SEED={SEED}"
+
+
 def test_a_refused_row_is_kept_once_however_often_it_is_read(played: Played) -> None:
     expected = {row["seq"] for row in played.expected("place_by_event")[-1].refused}
     seen = [json.loads(row["original"])["seq"] for row in played.refused]
     assert len(expected) > 50, "the play refuses nothing"
     assert sorted(seen) == sorted(expected), f"KARAT_SEED={SEED}"
-
-
-def _batches(dice: random.Random) -> list[list[Row]]:
-    """Histories of up to eight statements; a copy of a row may arrive with it or in a later batch."""
-    batches: list[list[Row]] = [[] for _ in range(BATCHES)]
-    for number in range(HISTORIES):
-        kind = dice.choice(["case", "case", "crowded case", "tied"])
-        for _ in range(dice.randint(1, 8)):
-            batch = dice.randrange(BATCHES)
-            row = _statement(dice, f"{kind} {number:03}", batch) | {"seq": 0 if kind == "tied" else sum(map(len, batches))}
-            batches[batch].append(row)
-            while dice.random() < 0.15:
-                batches[dice.randrange(batch, BATCHES)].append(row)
-    for batch in batches:
-        dice.shuffle(batch)
-    return batches
-
-
-def _statement(dice: random.Random, key: str, batch: int) -> dict[str, Any]:
-    """Mostly in time; else late by up to a batch: the lookback's border is where a third of the late ones fall.
-
-    In a crowded case much is said at the same moment, and taken back.
-    """
-    crowded = key.startswith("crowded")
-    late = batch > 0 and dice.random() < 0.4
-    hour = batch * HOURS_PER_BATCH + dice.choice([-1, -2, -3, -3, -4, -9] if late else [8] if crowded else range(HOURS_PER_BATCH))
-    row = {
-        "id": key + dice.choice(["", "", " "]),
-        "source_system": "CRM" if crowded else dice.choice(["CRM", "CRM", "Admin"]),
-        "name": dice.choice(["Ann", "Ann ", "ann"] if crowded else ["Ann", "Ann", "Ann ", "ann", "", None, "__NULL__"]),
-        "amount": 150 if crowded else dice.choice([None, 150, 150, 2000]),
-        "rank": dice.choice([None, 1, 2, 3]),
-        "event_ts": BORN + timedelta(hours=dice.randrange(2 if crowded else 8), microseconds=dice.choice([0, 0, 0, 1])),
-        "ingestion_ts": BORN + timedelta(hours=hour, microseconds=dice.choice([0, 0, 0, 1])),
-    }
-    flaw = dice.choice(["id", "source_system", "event_ts", "ingestion_ts"])
-    return row | {flaw: None} if "case" in key and dice.random() < 0.12 else row
-
-
-def _flawless(rows: Iterable[Row]) -> list[Row]:
-    """Rows nobody refuses."""
-    return [row for row in rows if is_admitted(row, RULES["place_by_event"])]
-
-
-def _project(folder: Path) -> Path:
-    tables = [_declared(name, rules) for name, rules in (RULES | SHUFFLED).items()]
-    (folder / "curation.json").write_text(json.dumps({"kind": "curation", "tables": tables}), encoding="utf-8")
-    (folder / "karat.yml").write_text("project: laws\nspark: {profile: small}\n", encoding="utf-8")
-    return folder
-
-
-def _declared(name: str, rules: Rules) -> dict[str, Any]:
-    """The rules in the words of seed 000 §5.1."""
-    common = {
-        "source_table": f"bronze.{SOURCE[name]}",
-        "target_table": f"silver.{name}",
-        "scd_type": 1 if rules.manner == "state" else 2,
-        "business_key_columns": ["id"],
-        "source_system_column": "source_system",
-        "watermark_column": rules.watermark,
-        "lookback_interval": f"{rules.lookback // timedelta(hours=1)} HOURS",
-        "dedup_order_columns": [_order_text(by) for by in rules.order],
-    }
-    if rules.manner != "state":
-        common |= {"track_columns": list(rules.tracked), "out_of_order": rules.manner}
-    if rules.effective_from:
-        common["effective_from_column"] = rules.effective_from
-    return common
-
-
-def _order_text(by: By) -> str:
-    nulls = "" if by.nulls_first is None else " NULLS FIRST" if by.nulls_first else " NULLS LAST"
-    return f"{by.column} {'DESC' if by.descending else 'ASC'}{nulls}"
-
-
-def _land(rows: Sequence[Row], table: Path) -> None:
-    """One commit without Spark, so that the seconds go to what is tested."""
-    columns = {name: [row[name] for row in rows] for name in TYPES}
-    arrays = [_moments(columns[name]) if kind == MOMENT else Array(columns[name], type=kind) for name, kind in TYPES.items()]
-    schema = Schema([Field(name, kind, nullable=True) for name, kind in TYPES.items()])
-    write_deltalake(str(table), Table.from_arrays(arrays, schema=schema), mode="append")
-
-
-def _moments(moments: Sequence[datetime | None]) -> Array:
-    epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    micros = [None if moment is None else (moment - epoch) // timedelta(microseconds=1) for moment in moments]
-    return Array(micros, type=DataType.int64()).cast(MOMENT)
-
-
-def _versions(folder: Path) -> dict[str, int]:
-    return {name: DeltaTable(str(folder / "lake/silver" / name)).version() for name in SOURCE}
-
-
-def _rows(table: Path) -> list[Row]:
-    """A table's rows, read by another engine than wrote them."""
-    found = QueryBuilder().register("held", DeltaTable(str(table))).execute("SELECT * FROM held").read_all()
-    columns = [found.column(name).to_pylist() for name in found.schema.names]
-    return [dict(zip(found.schema.names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _shown(rows: Iterable[Row], target: str) -> list[tuple[object, ...]]:
@@ -265,7 +103,7 @@ def _tuple(row: Row, target: str) -> tuple[object, ...]:
     if target == "state":
         return tuple(row[name] for name in (*KEY, *TRACKED, "rank", "event_ts", "ingestion_ts", "seq"))
     period = tuple(row[name] for name in ("effective_start_date", "effective_end_date", "is_current"))
-    if target in {"place", "place_by_event", "shuffled"}:
+    if target in PLACED:
         return (*entity_of(row, STATE), *period, *_meaning(row))
     return (*(row[name] for name in KEY), *period, *(row[name] for name in (*TRACKED, "rank", "event_ts", "ingestion_ts", "seq")))
 
@@ -282,6 +120,21 @@ def _stories(rows: Iterable[Row]) -> dict[tuple[object, ...], list[Row]]:
             {**row, "start": row["effective_start_date"], "end": row["effective_end_date"]}
         )
     return {entity: sorted(versions, key=lambda version: (version["start"], version["end"])) for entity, versions in stories.items()}
+
+
+def _can_be_told(versions: Sequence[Row]) -> bool:
+    """Whether every version says something new in some order the periods allow: of empty ones at one moment none says which came first."""
+    before: list[State] = []
+    for _, group in groupby(versions, lambda version: version["start"]):
+        *empty, lasting = map(_meaning, group)
+        if not any(_all_differ([*before, *order, lasting]) for order in permutations(empty)):
+            return False
+        before = [lasting]
+    return True
+
+
+def _all_differ(states: Sequence[State]) -> bool:
+    return all(before != after for before, after in pairwise(states))
 
 
 def _assert_same(seen: Sequence[tuple[object, ...]], expected: Sequence[tuple[object, ...]], where: str) -> None:

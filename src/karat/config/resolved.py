@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -57,6 +57,12 @@ class CuratedTable:
     def entity_key(self) -> tuple[str, ...]:
         """What identifies a row: the business key within its source system."""
         return self.keys if self.source_system is None else (*self.keys, self.source_system)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when anything declared of this table changes, its SQL included."""
+        sql = self.sql_file.read_bytes() if self.sql_file and self.sql_file.is_file() else b"-"
+        return hashlib.sha256(str(replace(self, sql_file=None)).encode() + sql).hexdigest()[:16]
 
     @property
     def quarantine(self) -> TableName:
@@ -123,11 +129,6 @@ class Config:
     @property
     def hash(self) -> str:
         """Changes when anything declared changes, the SQL included; secrets are references, so none is in it."""
-        text = json.dumps(
-            [self.settings.model_dump(mode="json"), [str(table) for table in self.curated], [str(entity) for entity in self.entities]],
-            sort_keys=True,
-        )
-        digest = hashlib.sha256(text.encode())
-        for table in self.curated:
-            digest.update(table.sql_file.read_bytes() if table.sql_file and table.sql_file.is_file() else b"-")
-        return digest.hexdigest()[:16]
+        declared = [*(table.fingerprint for table in self.curated), *map(str, self.entities)]
+        text = json.dumps([self.settings.model_dump(mode="json"), declared], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

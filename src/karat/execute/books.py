@@ -5,7 +5,7 @@ commit that carried the data carried everything they need to say about it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
@@ -16,9 +16,9 @@ from karat.config.names import TableName
 from karat.config.resolved import CurationBooks
 from karat.execute.delta import DeltaTables
 from karat.execute.outcome import Outcome
-from karat.execute.tables import SOURCE, TARGET, Layout, Merge
+from karat.execute.tables import Layout
 from karat.execute.world import Recorded, World
-from karat.state.commits import Checkpoint, Commit
+from karat.state.commits import Checkpoint, Commit, written_by
 from karat.temporal.moments import from_micros, moment
 
 CONTROL = T.StructType(
@@ -48,6 +48,8 @@ AUDIT = T.StructType(
 )
 
 Value = str | int | datetime | None
+Position = Mapping[str, str | int | None]
+_AGE = "__karat_age"
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,19 @@ def recorded(world: World, books: Iterable[CurationBooks]) -> dict[str, Recorded
     for control in {each.control for each in books}:
         tables = world.tables()
         if tables.exists(control):
-            rows = tables.read(control).select("table_name", "last_run_id", F.unix_micros("watermark_value").alias("micros")).collect()
-            for row in rows:
-                mark = None if row["micros"] is None else from_micros(row["micros"])
-                found[row["table_name"]] = Recorded(mark, row["last_run_id"])
+            noted = tables.checkpoint(control, _stage(control)).position
+            for name, run_id, mark in _marks(tables, control):
+                found[name] = Recorded(mark, run_id, str(noted[name]) if name in noted else None)
     return found
+
+
+def _marks(tables: DeltaTables, control: TableName) -> list[tuple[str, str | None, datetime | None]]:
+    """Table, last run and watermark; of a local table without a Spark job, for every run begins with this question."""
+    local = tables.local_rows(control, ("table_name", "last_run_id", "watermark_value"))
+    if local is not None:
+        return local
+    rows = tables.read(control).select("table_name", "last_run_id", F.unix_micros("watermark_value")).collect()
+    return [(name, run_id, None if micros is None else from_micros(micros)) for name, run_id, micros in rows]
 
 
 def keep_books(world: World, books: CurationBooks, entries: Sequence[Entry]) -> None:
@@ -79,18 +89,39 @@ def keep_books(world: World, books: CurationBooks, entries: Sequence[Entry]) -> 
         return
     tables = world.tables()
     audits = [_audit(entry, world) for entry in entries] + _mended_audits(tables, books, entries, world)
-    tables.append(_rows(tables, AUDIT, audits), books.audit, _next_commit(tables, books.audit, AUDIT, world))
+    commit, _ = _next_commit(tables, books.audit, AUDIT, world)
+    tables.append(_rows(tables, AUDIT, audits), books.audit, commit)
+    commit, noted = _next_commit(tables, books.control, CONTROL, world)
     controls = _rows(tables, CONTROL, [_control(entry, world) for entry in entries])
-    same_table = f"{TARGET}.table_name = {SOURCE}.table_name"
-    merge = Merge(controls, same_table, update=CONTROL.names, insert=CONTROL.names)
-    tables.merge(merge, books.control, _next_commit(tables, books.control, CONTROL, world))
+    # A page of a few rows is written anew in one job, where a MERGE takes a dozen; whoever else writes it meets our number.
+    page = _brought_forward(tables.read(books.control), controls)
+    tables.overwrite(page, books.control, replace(commit, position=_noted(noted, entries)))
 
 
-def _next_commit(tables: DeltaTables, name: TableName, schema: T.StructType, world: World) -> Commit:
-    """The book's next commit; a book that is not there yet is opened."""
-    stage = f"{name}/books"
-    tables.create(name, schema, Layout(), Commit(stage, 0, world.stamp.run_id, world.config.hash))
-    return Commit(stage, tables.checkpoint(name, stage).sequence + 1, world.stamp.run_id, world.config.hash)
+def _next_commit(tables: DeltaTables, name: TableName, schema: T.StructType, world: World) -> tuple[Commit, Position]:
+    """The book's next commit and what its last one noted; a book that is not there yet is opened."""
+    commit = Commit(_stage(name), 0, world.stamp.run_id, world.config.hash)
+    tables.create(name, schema, Layout(), commit)
+    last = tables.checkpoint(name, commit.stage)
+    return replace(commit, sequence=last.sequence + 1), last.position
+
+
+def _stage(book: TableName) -> str:
+    return f"{book}/books"
+
+
+def _brought_forward(held: DataFrame, new: DataFrame) -> DataFrame:
+    """The control rows as they shall be: new ones for old ones, the watermark at its furthest. Grain: one row per table."""
+    columns = [name for name in CONTROL.names if name not in {"table_name", "watermark_value"}]
+    dated = held.select(*CONTROL.names, F.lit(0).alias(_AGE)).union(new.select(*CONTROL.names, F.lit(1).alias(_AGE)))
+    latest = (F.max_by(name, _AGE).alias(name) for name in columns)
+    return dated.groupBy("table_name").agg(F.max("watermark_value").alias("watermark_value"), *latest).select(*CONTROL.names).coalesce(1)
+
+
+def _noted(before: Position, entries: Iterable[Entry]) -> Position:
+    """What each table has consumed without a commit of its own; those that did not get that far, or were not in this run, as before."""
+    now = {entry.table: entry.outcome.consumed for entry in entries if entry.outcome.status not in {"failed", "skipped"}}
+    return {table: consumed for table, consumed in {**before, **now}.items() if consumed is not None}
 
 
 def _control(entry: Entry, world: World) -> Mapping[str, Value]:
@@ -141,7 +172,7 @@ def _mended_audits(tables: DeltaTables, books: CurationBooks, entries: Sequence[
 
 
 def _audit_of_commit(table: str, commit: Checkpoint) -> Mapping[str, Value]:
-    started = _moment(commit.position.get("started_at"))
+    started, written = _moment(commit.position.get("started_at")), written_by(commit.metrics)
     return {
         "run_id": commit.run_id,
         "table_name": table,
@@ -149,8 +180,8 @@ def _audit_of_commit(table: str, commit: Checkpoint) -> Mapping[str, Value]:
         "run_end_ts": started,
         "status": "succeeded",
         "records_read": int(commit.position.get("read") or 0),
-        "records_inserted": commit.metrics.get("numTargetRowsInserted", 0),
-        "records_updated": commit.metrics.get("numTargetRowsUpdated", 0),
+        "records_inserted": written.inserted,
+        "records_updated": written.updated,
         "watermark_before": _moment(commit.position.get("watermark_before")),
         "watermark_after": _moment(commit.position.get("watermark")),
         "error_message": None,

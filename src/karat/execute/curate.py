@@ -6,24 +6,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.config.resolved import CuratedTable
 from karat.execute.batch import admitted, all_of_these_entities, batch_rows, check_source, transformed, with_refusals
+from karat.execute.consumed import CONSUMED, consumption, is_consumed, noted
 from karat.execute.delta import DeltaTables
 from karat.execute.outcome import Outcome
 from karat.execute.quarantine import quarantine
 from karat.execute.target import curated_merge, held_rows, missing_in_target, prepare_target
 from karat.execute.world import World
 from karat.plan.stages import Curate
-from karat.silver.changes import REFUSE, state_changes, version_changes
+from karat.silver.changes import INSERT, REFUSE, state_changes, version_changes
 from karat.silver.placing import placed_changes
 from karat.silver.shape import business_columns
 from karat.sources.lake import Bounds, Measure, measure, rows_between
 from karat.state.commits import Checkpoint, Commit, Written
-from karat.telemetry.events import Rows
+from karat.telemetry.events import Rows, Status
 from karat.temporal.columns import ACT, PK_HASH, REASON, col
+from karat.temporal.hashing import hash_of
+from karat.temporal.sketch import FEW_KEYS, may_be_among
 
 SMALL_BATCH = 500_000
 """Up to here a batch is measured well enough to plan for: keys are broadcast and nothing is planned anew at run time."""
@@ -34,22 +37,28 @@ def curate(stage: Curate, world: World) -> Outcome:
     """Read above the watermark, commit what differs. Reading the same rows again commits nothing."""
     table, tables = stage.table, world.tables()
     previous = tables.checkpoint(table.target, stage.name)
-    before = watermark_of(previous, world.recorded_for(stage.name).watermark)
+    recorded = world.recorded_for(stage.name)
+    before = watermark_of(previous, recorded.watermark)
+    consuming = consumption(table, tables)
+    note = noted(consuming, previous)
+    if is_consumed(consuming, previous, recorded.consumed):
+        return Outcome("unchanged", Rows(), before, before, previous, note)
     source = tables.read(table.source)
     check_source(source, table)
     bounds = Bounds(table.watermark, table.lookback, before)
     tables.session.conf.set("spark.sql.adaptive.enabled", "false")  # one row comes back: nothing to plan anew
     # A first load may be the whole source: too much to keep, and read only once more.
     with _kept(with_refusals(rows_between(source, bounds), table), wanted=before is not None) as incoming:
-        size = measure(incoming, table.watermark)
+        size = measure(incoming, table.watermark, None if before is None else _known_key(source, table))
         after = max((mark for mark in (before, size.highest) if mark is not None), default=None)
         if size.rows == 0 and tables.exists(table.target):
-            return Outcome("unchanged", Rows(), before, after, previous)
+            return Outcome("unchanged", Rows(), before, after, previous, note)
         batch = Batch(source, incoming.transform(rows_between, bounds.up_to(size.highest)), size, is_everything=before is None)
-        commit = _commit(stage, world, previous, (before, after, size.rows))
+        commit = _commit(stage, world, previous, (before, after, size.rows), consuming)
         rows = _land(batch, table, tables, commit)
-    changed = rows.inserted or rows.updated or rows.deleted or rows.quarantined
-    return Outcome("succeeded" if changed else "unchanged", rows, before, after, previous)
+    committed = rows.inserted or rows.updated or rows.deleted
+    status: Status = "succeeded" if committed or rows.quarantined else "unchanged"
+    return Outcome(status, rows, before, after, previous, None if committed else note)
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,8 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
     quarantined = quarantine(refused, table, tables, commit) if batch.size.refused else 0
     rows = _comparable(batch, table, tables)
     missing = missing_in_target(rows.schema, table, tables)
-    with _kept(_changes(rows, held_rows(rows.schema, table, tables), table, tables)) as changes:
+    held = held_rows(rows.schema, table, tables)
+    with _kept(_changes(rows, _near(rows, held, batch.size, table), table, batch.size)) as changes:
         acts = {row[ACT]: row["count"] for row in changes.groupBy(ACT).count().collect()}
         if acts.pop(REFUSE, 0):
             columns = (*business_columns(rows.columns, table), REASON)
@@ -93,7 +103,10 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
         if acts or not tables.exists(table.target):  # a table that is declared is there, even while it is empty
             prepare_target(missing, table, tables, commit)
         if acts:
-            written = tables.merge(curated_merge(changes.where(F.col(ACT) != REFUSE), rows.columns, table), table.target, commit)
+            merge = curated_merge(changes.where(F.col(ACT) != REFUSE), rows.columns, table)
+            # Where nothing is to be found again there is nothing to search for: an append is two jobs, a MERGE a dozen.
+            write = tables.insert if acts.keys() == {INSERT} else tables.merge
+            written = write(merge, table.target, commit)
     return Rows(batch.size.rows, 0, 0, quarantined, 0, written.inserted, written.updated, written.deleted)
 
 
@@ -108,17 +121,27 @@ def _comparable(batch: Batch, table: CuratedTable, tables: DeltaTables) -> DataF
     return batch_rows(transformed(tables.session, view, table), view, table)
 
 
-def _changes(rows: DataFrame, held: DataFrame, table: CuratedTable, tables: DeltaTables) -> DataFrame:
-    """The batch against the rows the target holds for its entities, and for no others."""
+def _known_key(source: DataFrame, table: CuratedTable) -> Column | None:
+    """The hash of a row's key where it is known before any query; late rows are placed among exactly their own entities."""
+    return None if table.sql_file is not None or table.place_late else hash_of(table.entity_key, source.schema, table.hash)
+
+
+def _near(rows: DataFrame, held: DataFrame, size: Measure, table: CuratedTable) -> DataFrame:
+    """What the target holds about the entities of the batch; about few others where the batch was sketched."""
     if table.scd_type == 2 and not table.place_late:  # noqa: PLR2004  (SCD type 2)
         held = held.where(col(table.current) == F.lit(True))
-    measured = tables.session.conf.get("spark.sql.adaptive.enabled") == "false"
+    if size.keys and size.rows <= FEW_KEYS:
+        return held.where(may_be_among(col(PK_HASH), size.keys))
     wanted = rows.select(PK_HASH)
-    near = held.join(F.broadcast(wanted) if measured else wanted, PK_HASH, "left_semi")
+    return held.join(F.broadcast(wanted) if size.rows <= SMALL_BATCH else wanted, PK_HASH, "left_semi")
+
+
+def _changes(rows: DataFrame, near: DataFrame, table: CuratedTable, size: Measure) -> DataFrame:
+    """The batch against what the target holds about its entities."""
     if table.place_late:
         return placed_changes(rows, near, table)
     # Few on both sides by now: a merge join in one partition is a stage, a second broadcast would be a job.
-    near = near.hint("merge") if measured else near
+    near = near.hint("merge") if size.rows <= SMALL_BATCH else near
     return state_changes(rows, near, table) if table.scd_type == 1 else version_changes(rows, near, table)
 
 
@@ -130,10 +153,13 @@ def _plan_for(size: Measure, tables: DeltaTables) -> None:
         tables.session.conf.set("spark.sql.shuffle.partitions", str(1 + size.rows // ROWS_PER_PARTITION))
 
 
-def _commit(stage: Curate, world: World, previous: Checkpoint, facts: tuple[datetime | None, datetime | None, int]) -> Commit:
+def _commit(
+    stage: Curate, world: World, previous: Checkpoint, facts: tuple[datetime | None, datetime | None, int], consuming: str | None
+) -> Commit:
     before, after, read = facts
     position: dict[str, str | int | None] = {
         "source": str(stage.table.source),
+        CONSUMED: consuming,
         "watermark": after.isoformat() if after else None,
         "watermark_before": before.isoformat() if before else None,
         "read": read,

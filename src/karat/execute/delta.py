@@ -7,16 +7,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from delta import DeltaTable
 from delta.exceptions import DeltaConcurrentModificationException
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge
-from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, local_history, settled
+from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, last_move, local_history, local_rows, settled
 from karat.temporal.columns import quoted
 
 RECENT = 50
@@ -97,6 +99,14 @@ class DeltaTables:
 
         return self._committed(into, commit, act)
 
+    def insert(self, merge: Merge, into: TableName, commit: Commit) -> Written:
+        """A MERGE that is known to find no row again, as what it then is: an append of its rows."""
+        held = {field.name.lower(): field for field in self._table(into).toDF().schema}
+        fields = [(name, held[name.lower()]) for name in merge.insert]
+        # an append converts nothing by itself, as a MERGE would
+        rows = merge.rows.select(*(F.col(quoted(name)).cast(field.dataType).alias(field.name) for name, field in fields))
+        return self.append(rows, into, commit)
+
     def checkpoint(self, name: TableName, stage: str) -> Checkpoint:
         """The stage's last position in the table's own log; an absent table has none."""
         if not self.exists(name):
@@ -106,7 +116,15 @@ class DeltaTables:
         if found is None and len(recent) == RECENT:
             found = checkpoint_in(self._history(name, None), stage)
         # A log that was cleaned up says nothing, but the transaction ids in it still hold: the clock is above them all.
-        return found or Checkpoint(sequence=time.time_ns() // 1000)
+        return found or Checkpoint(sequence=time.time_ns() // 1000, moved=last_move(recent))
+
+    def moved(self, name: TableName) -> str | None:
+        """The table's last move; None for an absent table, and where the log's recent commits tell of none."""
+        return last_move(self._history(name, RECENT)) if self.exists(name) else None
+
+    def local_rows(self, name: TableName, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
+        """The rows of a small table, where they can be had without a Spark job."""
+        return None if self._by_name(name) else local_rows(self.address(name), columns)
 
     def version(self, name: TableName) -> int:
         """The table's latest version."""

@@ -12,9 +12,9 @@ from karat.config.entity import FilesSource, TableSource
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.statements import statements
 from karat.errors import ConfigError, KaratError
-from karat.execute.handed_over import Known, known_files, news, with_files
 from karat.execute.delta import DeltaTables
 from karat.execute.explained import explained
+from karat.execute.handed_over import Known, known_files, news, with_files
 from karat.execute.outcome import Outcome
 from karat.execute.tabled import read_table
 from karat.sources.files import FileStat, listed, read_files

@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 
 from karat.config.resolved import CuratedTable
 from karat.execute.delta import DeltaTables
-from karat.execute.tables import SOURCE, TARGET, Layout, Merge
+from karat.execute.tables import Layout
 from karat.state.commits import Commit
 from karat.temporal.columns import REASON, col
 
@@ -32,13 +32,13 @@ def quarantine(refused: DataFrame, table: CuratedTable, tables: DeltaTables, com
     """Record the refused rows; returns how many were not on record yet. Writes before the data does, so none is ever lost."""
     stage = f"{commit.stage}/quarantine"
     tables.create(table.quarantine, SCHEMA, Layout(), Commit(stage, 0, commit.run_id, commit.config_hash))
-    rows = _records(refused, table, tables, commit).dropDuplicates(["quarantine_id"])
-    known = tables.read(table.quarantine).select("quarantine_id")
-    if not rows.join(known, "quarantine_id", "left_anti").take(1):
-        return 0  # an insert-only MERGE would commit even though it inserts nothing
     last = tables.checkpoint(table.quarantine, stage)
-    merge = Merge(rows, f"{TARGET}.quarantine_id = {SOURCE}.quarantine_id", insert=SCHEMA.names)
-    return tables.merge(merge, table.quarantine, replace(commit, stage=stage, sequence=last.sequence + 1)).inserted
+    rows = _records(refused, table, tables, commit).dropDuplicates(["quarantine_id"])
+    fresh = rows.join(tables.read(table.quarantine).select("quarantine_id"), "quarantine_id", "left_anti").select(*SCHEMA.names)
+    if not fresh.take(1):
+        return 0  # an append would commit even though it adds nothing
+    # Another run that records the same rows takes the same number: one of the two is computed again.
+    return tables.append(fresh, table.quarantine, replace(commit, stage=stage, sequence=last.sequence + 1)).inserted
 
 
 def _records(refused: DataFrame, table: CuratedTable, tables: DeltaTables, commit: Commit) -> DataFrame:

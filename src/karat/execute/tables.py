@@ -64,5 +64,11 @@ class Tables(Protocol):
     def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """Rows inserted, updated and deleted in one commit; none at all when nothing differs."""
 
+    def insert(self, merge: Merge, into: TableName, commit: Commit) -> Written:
+        """The same for a merge all of whose rows are new."""
+
     def checkpoint(self, name: TableName, stage: str) -> Checkpoint:
         """What the table's log says about the stage."""
+
+    def moved(self, name: TableName) -> str | None:
+        """Which of the table's commits last changed its rows, in a form that no other commit shares."""

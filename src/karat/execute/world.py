@@ -30,6 +30,8 @@ class Recorded:
 
     watermark: datetime | None = None
     run_id: str | None = None
+    consumed: str | None = None
+    """What its last run without a commit had consumed, see `execute.consumed`."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ Rows without a watermark belong to no bound; they are always read, so that nothi
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.temporal.columns import REASON, col
 from karat.temporal.moments import from_micros, interval, moment
+from karat.temporal.sketch import Bitmaps, sketched
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Measure:
     refused: int
     highest: datetime | None
     """The highest watermark in it; None when no row has one."""
+    keys: Bitmaps = ()
+    """A sketch of the keys in it, where one was asked for."""
 
 
 def rows_between(rows: DataFrame, bounds: Bounds) -> DataFrame:
@@ -49,13 +52,15 @@ def rows_between(rows: DataFrame, bounds: Bounds) -> DataFrame:
     return rows if unbounded else rows.where(mark.isNull() | inside)
 
 
-def measure(rows: DataFrame, watermark: str) -> Measure:
-    """How many rows, how many of them refused, and how far they reach: one aggregate, no second look."""
+def measure(rows: DataFrame, watermark: str, key: Column | None = None) -> Measure:
+    """How many rows, how many of them refused, how far they reach, and whom they are about: one aggregate, no second look."""
     found = rows.agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if(F.col(REASON).isNotNull()).alias("refused"),
-        F.max(F.unix_micros(col(watermark).cast("timestamp"))).alias("highest"),
+        F.count(F.lit(1)),
+        F.count_if(F.col(REASON).isNotNull()),
+        F.max(F.unix_micros(col(watermark).cast("timestamp"))),
+        *([] if key is None else sketched(key)),
     ).first()
     if found is None:
         return Measure(0, 0, None)
-    return Measure(found["rows"], found["refused"], None if found["highest"] is None else from_micros(found["highest"]))
+    count, refused, highest, *bitmaps = found
+    return Measure(count, refused, None if highest is None else from_micros(highest), tuple(map(bytes, bitmaps)))

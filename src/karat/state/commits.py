@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 
@@ -45,6 +45,10 @@ class Checkpoint:
     """Whether the log says where the stage stands; when it is silent, only the books know."""
     set_back: bool = False
     """Whether the table was restored since: then the books know too much."""
+    moved: str | None = None
+    """The table's own last move, see `last_move`; None when there is none in the log."""
+    untouched: bool = False
+    """Whether that move is the commit told of here: nobody else has changed rows since."""
     recent: tuple["Checkpoint", ...] = ()
     """The stage's recent commits, newest first; the books are mended from those they missed."""
 
@@ -57,6 +61,9 @@ class Written:
     updated: int = 0
     deleted: int = 0
 
+
+QUIET = frozenset({"OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "UNSET TBLPROPERTIES"})
+"""Operations after which a table holds the same rows in the same columns as before."""
 
 LogEntry = dict[str, Any]
 """A commit as the log tells it: version, operation, operationParameters, operationMetrics, userMetadata."""
@@ -72,6 +79,18 @@ def local_history(path: str, limit: int | None) -> list[LogEntry] | None:
         return None
 
 
+def local_rows(path: str, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
+    """The rows of a small table on a local disk, without a Spark job; None where it cannot be read that way."""
+    if "://" in path:
+        return None
+    chosen = ", ".join(f'"{column}"' for column in columns)
+    try:
+        found = QueryBuilder().register("small", DeltaTable(path)).execute(f"SELECT {chosen} FROM small").read_all()  # noqa: S608  (columns of our own)
+    except (DeltaError, OSError, ValueError):
+        return None
+    return list(zip(*(found.column(column).to_pylist() for column in columns), strict=True))
+
+
 def checkpoint_in(history: Sequence[LogEntry], stage: str) -> Checkpoint | None:
     """The stage's last position; a table that was restored stands where the restored version stood."""
     ceiling: int | None = None
@@ -79,7 +98,7 @@ def checkpoint_in(history: Sequence[LogEntry], stage: str) -> Checkpoint | None:
     standing: list[Checkpoint] = []
     for row in history:
         record = ours(row)
-        if row["operation"] == "RESTORE" and (ceiling is None or row["version"] <= ceiling):
+        if row.get("operation") == "RESTORE" and (ceiling is None or row["version"] <= ceiling):
             ceiling = _restored_version(row)
         elif record is not None and record["stage"] == stage:
             commits.append(Checkpoint(int(record["sequence"]), record["run_id"], record["position"], metrics(row)))
@@ -88,8 +107,21 @@ def checkpoint_in(history: Sequence[LogEntry], stage: str) -> Checkpoint | None:
     if not standing and ceiling is None:
         return None
     last = standing[0] if standing else Checkpoint()
-    highest = max((commit.sequence for commit in commits), default=0)
-    return Checkpoint(highest, last.run_id, last.position, last.metrics, trusted=True, set_back=ceiling is not None, recent=tuple(commits))
+    return replace(
+        last,
+        sequence=max((commit.sequence for commit in commits), default=0),
+        trusted=True,
+        set_back=ceiling is not None,
+        moved=last_move(history),
+        untouched=_is_last_move(history, stage),
+        recent=tuple(commits),
+    )
+
+
+def last_move(history: Sequence[LogEntry]) -> str | None:
+    """The newest commit after which the rows may differ, as version@time: a table made anew at the same version has another time."""
+    newest = _newest_move(history)
+    return None if newest is None else f"{newest['version']}@{newest.get('timestamp')}"
 
 
 def settled(history: Sequence[LogEntry], commit: Commit) -> Written | None:
@@ -97,10 +129,14 @@ def settled(history: Sequence[LogEntry], commit: Commit) -> Written | None:
     for row in history:
         record = ours(row)
         if record is not None and (record["stage"], record["sequence"], record["run_id"]) == (commit.stage, commit.sequence, commit.run_id):
-            found = metrics(row)
-            inserted = found.get("numTargetRowsInserted", found.get("numOutputRows", 0))
-            return Written(inserted, found.get("numTargetRowsUpdated", 0), found.get("numTargetRowsDeleted", 0))
+            return written_by(metrics(row))
     return None
+
+
+def written_by(counts: Mapping[str, int]) -> Written:
+    """A commit's own counts in our words, whether it was a MERGE or an append."""
+    inserted = counts.get("numTargetRowsInserted", counts.get("numOutputRows", 0))
+    return Written(inserted, counts.get("numTargetRowsUpdated", 0), counts.get("numTargetRowsDeleted", 0))
 
 
 def ours(row: LogEntry) -> dict[str, Any] | None:
@@ -115,6 +151,16 @@ def ours(row: LogEntry) -> dict[str, Any] | None:
 def metrics(row: LogEntry) -> Mapping[str, int]:
     """The commit's own counts."""
     return {name: int(value) for name, value in (row.get("operationMetrics") or {}).items() if str(value).isdigit()}
+
+
+def _newest_move(history: Sequence[LogEntry]) -> LogEntry | None:
+    return next((row for row in history if row.get("operation") not in QUIET), None)
+
+
+def _is_last_move(history: Sequence[LogEntry], stage: str) -> bool:
+    newest = _newest_move(history)
+    record = None if newest is None else ours(newest)
+    return record is not None and record["stage"] == stage
 
 
 def _restored_version(row: LogEntry) -> int:

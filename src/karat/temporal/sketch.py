@@ -1,0 +1,44 @@
+"""A set of keys as a few thousand bits: no member is ever missed, and few others pass.
+
+The bits come out of the scan that measures a batch anyway, in the same small space however large the batch. Set against
+a table they spare it the job that would broadcast the keys themselves; whoever passes wrongly is dropped by the join after.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+FEW_KEYS = 10_000
+"""Up to here few others pass: 7 in 100 at most, 1 in 300 for a fifth of the keys."""
+PROBES = 2
+"""Bits per key: one would let four times as many others pass, a third would cost more than it keeps out."""
+_BITS = 32_768  # what Spark's bitmap functions hold
+_WORD = 64
+
+Bitmaps = tuple[bytes, ...]
+
+
+def sketched(key: Column) -> list[Column]:
+    """Aggregates that make up the sketch of all values of the column, one per probe."""
+    return [F.bitmap_construct_agg(_bit(key, probe)) for probe in range(PROBES)]
+
+
+def may_be_among(key: Column, bitmaps: Sequence[bytes]) -> Column:
+    """Whether the value can be one of those sketched."""
+    found = F.lit(True)
+    for probe, bitmap in enumerate(bitmaps):
+        bit = _bit(key, probe)
+        # one literal for the optimizer to fold, not five hundred for every rule to walk over
+        words = F.from_json(F.lit(str(_words(bitmap))), "array<bigint>")
+        found = found & (F.bit_get(F.get(words, F.shiftright(bit, 6).cast("int")), (bit % _WORD).cast("int")) == 1)
+    return found
+
+
+def _bit(key: Column, probe: int) -> Column:
+    return F.pmod(F.xxhash64(key, F.lit(probe)), F.lit(_BITS))
+
+
+def _words(bitmap: bytes) -> list[int]:
+    """The bitmap as numbers of 64 bits, lowest bit first as Spark sets them."""
+    return [int.from_bytes(bitmap[at : at + 8], "little", signed=True) for at in range(0, len(bitmap), 8)]
