@@ -86,7 +86,8 @@ def play(project: Project, day: int) -> None:
         CONSOLE.rule(f"Day {day}: {EVENINGS[day]:%-d %B %Y}", align="left")
         CONSOLE.print(NEWS[day], highlight=False)
         CONSOLE.print("arrived: " + ", ".join(str(path.relative_to("data")) for path in arrived), highlight=False, style="dim")
-        project.run(now=EVENINGS[day], progress=True)
+        if not project.run(now=EVENINGS[day], progress=True).ok:
+            give_up("A stage failed: see above. Run the demo again once it is mended.")
 
 
 def run_again(project: Project) -> None:
@@ -96,8 +97,13 @@ def run_again(project: Project) -> None:
     if report.ok and any(stage.status == "succeeded" for stage in report.stages):
         report = project.run(progress=True)  # an earlier demo was stopped between delivering a day and reading it
     if not all(stage.status == "unchanged" for stage in report.stages):
-        CONSOLE.print("[red]Something changed or failed: see above.[/]")
-        raise SystemExit(1)
+        give_up("Something changed or failed: see above.")
+
+
+def give_up(why: str) -> None:
+    """Say why, and leave."""
+    CONSOLE.print(f"[red]{why}[/]")
+    raise SystemExit(1)
 
 
 def show_results(project: Project) -> None:

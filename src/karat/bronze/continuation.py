@@ -21,13 +21,14 @@ from karat.bronze.inheritance import SPEAKS
 from karat.bronze.loads import ROLE, SAID, is_snapshot
 from karat.bronze.order import AT, ORDER_FILE, PLACE, chronological
 from karat.bronze.terms import Terms
-from karat.bronze.timeline import versions
+from karat.bronze.timeline import SETTLED, versions
 from karat.temporal.columns import (
     ABSENT,
     ASSERTED,
     BK,
     COPIES,
     EFFECTIVE_FROM,
+    EFFECTIVE_TO,
     EVENT_TS,
     FEED,
     FIRST_SEEN,
@@ -101,7 +102,10 @@ def is_tangled(terms: Terms) -> Column:
 
 
 def continued(held: DataFrame, new: DataFrame, terms: Terms) -> DataFrame:
-    """The versions that follow from held ones and new statements, for keys that are not tangled. Grain: one row per version."""
+    """The versions that follow from held ones, beside their keys' spans, and new statements. Grain: one row per version.
+
+    For keys that are not tangled.
+    """
     together = as_statements(held).unionByName(_arriving(new, held), allowMissingColumns=True)
     same = Window.partitionBy(BK, STATEMENT_HASH, AT)
     arrival = same.orderBy(F.col(INGEST_TS), F.col(RUN_ID), F.col(SOURCE_FILE).asc_nulls_last())
@@ -120,7 +124,11 @@ def continued(held: DataFrame, new: DataFrame, terms: Terms) -> DataFrame:
 
 def as_statements(held: DataFrame) -> DataFrame:
     """Held versions as the statements that opened them, with all they have absorbed since."""
-    return held.withColumns({AT: F.col(EFFECTIVE_FROM), ROLE: F.lit(SAID), SPEAKS: F.lit(True)})
+    # its successor may be a version that is over by now and not at hand: an end before all that is new stays as it is
+    settled = F.when(F.col(EFFECTIVE_TO) < F.col(EARLIEST), F.col(EFFECTIVE_TO))
+    return held.withColumns({AT: F.col(EFFECTIVE_FROM), ROLE: F.lit(SAID), SPEAKS: F.lit(True), SETTLED: settled}).drop(
+        EARLIEST, LATEST, SHOWN, WOKEN
+    )
 
 
 def _arriving(new: DataFrame, held: DataFrame) -> DataFrame:
@@ -134,6 +142,6 @@ def _arriving(new: DataFrame, held: DataFrame) -> DataFrame:
         SEEN_COUNT: F.col(COPIES),
         LAST_EVENT_TS: F.col(EVENT_TS),
     }
-    known = {*held.columns, AT, ROLE, SPEAKS}
+    known = {*held.columns, AT, ROLE, SPEAKS} - {EARLIEST, LATEST, SHOWN, WOKEN}
     timed = new.withColumns(seen)
     return timed.select(*(f"`{name}`" for name in timed.columns if name in known and name not in {ASSERTED, FEED}))

@@ -51,6 +51,8 @@ from karat.temporal.columns import (
 VERSION = "__karat_version"
 """Working: the number of the version a statement belongs to, within its entity."""
 OPENS = "__karat_opens"
+SETTLED = "__karat_settled"
+"""Working: the end of a held version that lies before anything new, and so stands whatever follows it among the rows at hand."""
 AGAIN = "__karat_again"
 """Working: whether a snapshot row merely shows again what its source last said."""
 
@@ -80,6 +82,7 @@ def distinct_statements(rows: DataFrame, identity: Names) -> DataFrame:
             AT: F.col(EVENT_TS),
             SPEAKS: F.lit(True),
             LAST_EVENT_TS: F.lit(None).cast("timestamp"),
+            SETTLED: F.lit(None).cast("timestamp"),
         }
     )
     return counted.where(F.col("__karat_arrival") == 1).drop("__karat_arrival")
@@ -92,14 +95,14 @@ def versions(statements: DataFrame, terms: Terms) -> DataFrame:
         .transform(collapsed, terms)
         .withColumns(
             {
-                EFFECTIVE_TO: F.lead(EFFECTIVE_FROM).over(in_place()),
+                EFFECTIVE_TO: F.coalesce(F.col(SETTLED), F.lead(EFFECTIVE_FROM).over(in_place())),
                 SOURCE_EFFECTIVE_TO: F.lead(EFFECTIVE_FROM).over(in_place_by_source()),
             }
         )
         .withColumns(
             {
                 # whether there is a next version, not whether its start is known
-                IS_CURRENT: F.lead(PLACE).over(in_place()).isNull(),
+                IS_CURRENT: F.col(SETTLED).isNull() & F.lead(PLACE).over(in_place()).isNull(),
                 IS_SOURCE_CURRENT: F.lead(PLACE).over(in_place_by_source()).isNull(),
                 CORRECTS: F.lit(None).cast("binary"),
             }

@@ -69,13 +69,17 @@ def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:
 
 
 def write(changes: DataFrame, ground: Ground, commit: Commit) -> Written:
-    """The acts in one MERGE."""
+    """The acts in one commit: a MERGE, or an append where nothing held is concerned."""
     acts = kept(changes)
     found = acts.groupBy(ACT, WAS_LIVE).count().collect()
     if not found:
         return Written()
-    only_live = not ground.terms.is_transaction and all(row[WAS_LIVE] for row in found if row[ACT] != "insert")
-    return ground.tables.merge(_merge(acts, ground.terms, only_live=only_live), ground.entity.timeline, commit)
+    tables, timeline = ground.tables, ground.entity.timeline
+    concerned = [row for row in found if row[ACT] != "insert"]
+    if not concerned:
+        return tables.append(acts.drop(ACT, WAS_LIVE), timeline, commit)
+    only_live = not ground.terms.is_transaction and all(row[WAS_LIVE] for row in concerned)
+    return tables.merge(_merge(acts, ground.terms, only_live=only_live), timeline, commit)
 
 
 def _made_anew(arrivals: Arrivals, ground: Ground) -> DataFrame:
@@ -92,17 +96,42 @@ def _continued(arrivals: Arrivals, ground: Ground) -> DataFrame:
     new = arrivals.rows.where(F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull())
     span = kept(spans(new, arrivals.past))
     live = kept(_live(span, ground))
-    late = live.where(is_late()).agg(F.count(F.lit(1)).alias("rows"), F.min(F.unix_micros(EARLIEST)).alias("from")).collect()[0]
-    relevant = kept(live.unionByName(_closed(span, ground, late["from"]))) if late["rows"] else live
+    look = _look(live, span, ground.terms)
+    relevant, some_tangled = live, look.tangled
+    if look.late:
+        relevant = kept(live.unionByName(_closed(span, ground, look.earliest)))
+        some_tangled = look.woken or bool(relevant.where(is_tangled(ground.terms)).take(1))
+    columns = [f"`{name}`" for name in timeline_schema(ground.terms).names]
+    if not some_tangled:
+        return ground.differences(continued(relevant, new, ground.terms), relevant.select(*columns))
     woken = span.where(F.col(WOKEN)).select(SK)
     tangled = kept(relevant.where(is_tangled(ground.terms)).select(SK).unionByName(woken).distinct())
-    columns = [f"`{name}`" for name in timeline_schema(ground.terms).names]
-    if not tangled.take(1):
-        held = relevant.select(*columns)
-        return ground.differences(continued(held, new, ground.terms), held)
-    held = relevant.join(F.broadcast(tangled), SK, "left_anti").select(*columns)
-    clean = new.join(F.broadcast(tangled), SK, "left_anti")
-    return ground.differences(continued(held, clean, ground.terms), held).unionByName(_from_evidence(tangled, ground))
+    held, clean = (rows.join(F.broadcast(tangled), SK, "left_anti") for rows in (relevant, new))
+    told = ground.differences(continued(held, clean, ground.terms), held.select(*columns))
+    return told.unionByName(_from_evidence(tangled, ground))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look at the live versions of a batch's keys tells."""
+
+    late: bool
+    """Whether anything new is as early as what was already absorbed: then closed versions are needed too."""
+    earliest: int
+    """Where the first late key's statements begin, in microseconds since 1970."""
+    tangled: bool
+    woken: bool
+
+
+def _look(live: DataFrame, span: DataFrame, terms: Terms) -> Look:
+    """Everything the way forward depends on, from one aggregate."""
+    beside = span.select(SK, EARLIEST, WOKEN).join(live.drop(EARLIEST, WOKEN), SK, "left")
+    found = beside.agg(
+        F.min(F.when(is_late(), F.unix_micros(EARLIEST))).alias("earliest"),
+        F.max(F.coalesce(is_tangled(terms), F.col(WOKEN))).alias("tangled"),
+        F.max(WOKEN).alias("woken"),
+    ).collect()[0]
+    return Look(found["earliest"] is not None, found["earliest"] or 0, bool(found["tangled"]), bool(found["woken"]))
 
 
 def _live(span: DataFrame, ground: Ground) -> DataFrame:

@@ -8,8 +8,20 @@ from pyspark.sql import Row, SparkSession
 
 from tests.frames.contract.feeds import by, lines, stated
 
-POSTGRES = {"version": "3.6.2.Final", "connector": "postgresql", "name": "dev", "ts_ms": 1772355600123, "ts_us": 1772355600123456, "snapshot": "false", "db": "crm",
-            "schema": "public", "table": "customer", "txId": 726, "lsn": 22265832, "xmin": None}  # fmt: skip
+POSTGRES = {
+    "version": "3.6.2.Final",
+    "connector": "postgresql",
+    "name": "dev",
+    "ts_ms": 1772355600123,
+    "ts_us": 1772355600123456,
+    "snapshot": "false",
+    "db": "crm",
+    "schema": "public",
+    "table": "customer",
+    "txId": 726,
+    "lsn": 22265832,
+    "xmin": None,
+}
 MYSQL = {"connector": "mysql", "name": "dev", "ts_ms": 1772355600123, "file": "mysql-bin.000003", "pos": 154, "row": 2}
 ORACLE = {"connector": "oracle", "name": "dev", "ts_ms": 1772355600000, "scn": "9007199254740993", "commit_scn": "1"}
 MOMENT = datetime(2026, 3, 1, 9, 0, 0, 123456)  # noqa: DTZ001
@@ -98,7 +110,9 @@ def test_messages_about_something_else_are_ignored_and_broken_ones_refused(spark
 
 
 def test_numbers_of_an_image_keep_their_digits_and_settings_override_the_envelope(spark: SparkSession, tmp_path: Path) -> None:
-    text = '{"op": "u", "source": {"ts_ms": 1, "lsn": 2}, "after": {"id": "1", "amount": 123456789012345678901234567890123456.10, "n": 9007199254740993, "at": "2026-01-02", "what": "DELETE", "v": 3.50}}'
+    values = '"amount": 123456789012345678901234567890123456.10, "n": 9007199254740993, "v": 3.50'
+    image = f'{{"id": "1", {values}, "at": "2026-01-02", "what": "DELETE"}}'
+    text = f'{{"op": "u", "source": {{"ts_ms": 1, "lsn": 2}}, "after": {image}}}'
     attributes = {"amount": "decimal(38,2)", "n": "bigint", "doubled": "decimal(38,2)"}
     path = lines(tmp_path / "a.json", text, text.replace("DELETE", "upd"), text.replace("DELETE", "update"))
     feed = {"envelope": "debezium", "event_time": "at", "op": "what", "sequence": "v", "map": {"doubled": "cast(v as decimal(10,2)) * 2"}}

@@ -12,7 +12,8 @@ PAYLOAD = {"envelope": "payload", "extraction_version": "v1", "load_type": "PART
 def test_attributes_come_out_of_json_documents_by_path(spark: SparkSession, tmp_path: Path) -> None:
     path = lines(
         tmp_path / "a.json",
-        '{"header": {"id": "C1", "at": "2026-03-01T09:00:00Z"}, "body": {"names": ["Jane", "J."], "amount": 1234567890123456789012345678901234.10}}',
+        '{"header": {"id": "C1", "at": "2026-03-01T09:00:00Z"},'
+        ' "body": {"names": ["Jane", "J."], "amount": 1234567890123456789012345678901234.10}}',
         '{"header": {"id": "C2", "at": "2026-03-02"}, "body": {"names": [], "amount": null}}',
         '{"header": {"id": "C3"',
         "null",

@@ -55,10 +55,10 @@ def test_a_change_feed_gives_rows_and_deletes(spark: SparkSession, tmp_path: Pat
         " tblproperties ('delta.enableChangeDataFeed' = 'true')"
     )
     table = f"delta.`{address}`"
-    spark.sql(f"insert into {table} values ('1', '2026-03-01', 'Ann', null, 'x'), ('2', '2026-03-01', 'Bea', null, 'x')")
-    spark.sql(f"update {table} set name = 'Anna', ts = '2026-03-02' where id = '1'")
-    spark.sql(f"delete from {table} where id = '2'")
-    spark.sql(f"insert overwrite {table} values ('1', '2026-03-03', 'Anne', null, 'x')")
+    spark.sql(f"insert into {table} values ('1', '2026-03-01', 'Ann', null, 'x'), ('2', '2026-03-01', 'Bea', null, 'x')")  # noqa: S608
+    spark.sql(f"update {table} set name = 'Anna', ts = '2026-03-02' where id = '1'")  # noqa: S608
+    spark.sql(f"delete from {table} where id = '2'")  # noqa: S608
+    spark.sql(f"insert overwrite {table} values ('1', '2026-03-03', 'Anne', null, 'x')")  # noqa: S608
     entity, feed = entity_with({"from": TABLE, "load_type": "FULL", "op": "nullif('', '')"})
 
     def read(lower: int | None, upper: int) -> list[tuple[object, ...]]:
@@ -84,7 +84,7 @@ def test_a_table_without_a_change_feed_says_how_to_get_one(spark: SparkSession, 
     spark.sql("select 1 id").write.format("delta").save(address)
     spark.sql("select 2 id").write.format("delta").mode("append").save(address)
     assert changed_records(spark, address, "raw.plain", None, 1).count() == 2
-    with pytest.raises(ConfigError, match="raw.plain kept no change feed for versions 1 to 1") as failure:
+    with pytest.raises(ConfigError, match=r"raw\.plain kept no change feed for versions 1 to 1") as failure:
         changed_records(spark, address, "raw.plain", 0, 1)
     assert "delta.enableChangeDataFeed = true" in failure.value.remedy
     assert "mode: watermark" in failure.value.remedy
@@ -92,7 +92,8 @@ def test_a_table_without_a_change_feed_says_how_to_get_one(spark: SparkSession, 
 
 def test_rows_above_a_watermark_in_its_own_type(spark: SparkSession) -> None:
     rows = spark.sql(
-        "select * from values (1, timestamp'2026-03-01 00:00:00.000001'), (10, timestamp'2026-03-02'), (9, timestamp'2026-03-03'), (null, null) as t(n, `changed at`)"
+        "select * from values (1, timestamp'2026-03-01 00:00:00.000001'), (10, timestamp'2026-03-02'),"
+        " (9, timestamp'2026-03-03'), (null, null) as t(n, `changed at`)"
     )
     assert (highest(rows, "n"), highest(rows, "Changed At"), highest(rows.where("n is null"), "n")) == ("10", "2026-03-03 00:00:00", None)
 

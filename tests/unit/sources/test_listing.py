@@ -1,5 +1,6 @@
 """Files are listed without Spark where Python can."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,6 @@ def test_a_path_a_folder_or_a_glob(folder: Path, pattern: str, names: list[str])
 
 
 def test_a_file_is_told_by_path_size_and_time(folder: Path) -> None:
-    import os
-
     os.utime(folder / "c.csv", ns=(0, 1_700_000_000_123_456_789))
     assert listed(f"file://{folder}/c.csv", NO_SESSION) == (FileStat(str(folder / "c.csv"), 2, 1_700_000_000_123),)
 
