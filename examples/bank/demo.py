@@ -26,11 +26,11 @@ CONSOLE = Console()
 EVENINGS = {day: datetime(2026, 3, day + 1, 22, tzinfo=UTC) for day in DAYS}
 """When the files of each day are read: the demo plays March 2026, whatever today is."""
 NEWS = {
-    1: "The CRM and the core banking system (CORE) describe their customers, a vendor (KYC) sends its list of assessed ones.\n"
-    "CORE restricts Jane Carter, C123. One line comes twice, one message carries a field nobody declared.",
-    2: "Jane moves, says the CRM. C127 is missing from the vendor's list. A file of yesterday comes again under another name;\n"
-    "four rows cannot be read or placed, and go to quarantine with a reason.",
-    3: "The CRM deletes Jane. A file of CORE's that was stuck for two days arrives: her restriction had been lifted long ago.\n"
+    1: "The CRM and the core banking system (CORE) describe their customers, a vendor (KYC) sends its list of assessed ones. "
+    "CORE restricts Jane Carter, C123. One line comes twice, one carries a field nobody declared.",
+    2: "Jane moves, says the CRM. C127 is missing from the vendor's list. A file of yesterday comes again under another name. "
+    "Four rows cannot be read or placed; they go to quarantine with a reason.",
+    3: "The CRM deletes Jane. A file of CORE's that was stuck for two days arrives: her restriction had been lifted long ago. "
     "C126 and C127 are back, one payment is corrected, three more rows are refused.",
 }
 NEXT = """
@@ -83,7 +83,7 @@ def play(project: Project, day: int) -> None:
     """Deliver one day and run, unless an earlier demo has."""
     arrived = deliver(FOLDER, day)
     if arrived:
-        CONSOLE.rule(f"Day {day}: {EVENINGS[day]:%-d %B %Y}", align="left")
+        CONSOLE.rule(f"Day {day}: {EVENINGS[day].day} March 2026", align="left")
         CONSOLE.print(NEWS[day], highlight=False)
         CONSOLE.print("arrived: " + ", ".join(str(path.relative_to("data")) for path in arrived), highlight=False, style="dim")
         if not project.run(now=EVENINGS[day], progress=True).ok:
@@ -119,23 +119,21 @@ def show_results(project: Project) -> None:
 
 
 def show_payments(project: Project) -> None:
-    """The customer of the corrected payment, all of it."""
+    """Payments of the customer with the corrected one, and whatever was told more than once."""
     facts = project.table("bronze.payment").where("customer_id = 'C124' OR seen_count > 1").orderBy("payment_id", "effective_from")
     table = Table("payment", "customer", "amount", "booked at", "what", "seen")
     for row in facts.collect():
         what = "[yellow]correction[/]" if row["corrects"] is not None else "fact"
-        booked = f"{row['effective_from']:%Y-%m-%d %H:%M}"
-        table.add_row(
-            row["payment_id"], row["customer_id"], f"{row['amount']} {row['currency']}", booked, what, f"{row['seen_count']} times"
-        )
+        amount, booked = f"{row['amount']} {row['currency']}", f"{row['effective_from']:%Y-%m-%d %H:%M}"
+        table.add_row(row["payment_id"], row["customer_id"], amount, booked, what, f"{row['seen_count']}x")
     CONSOLE.print(table)
 
 
 def show_refused(project: Project) -> None:
     """One line a refused row."""
-    table = Table("entity", "file", "rule", "reason")
+    table = Table("file", "reason")
     for row in refused_rows(project.config, None):
-        table.add_row(row["entity"], row["source_file"], row["rule"], escape(row["reason"]))
+        table.add_row(row["source_file"], escape(row["reason"]))
     CONSOLE.print(table)
 
 

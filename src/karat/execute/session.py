@@ -41,6 +41,8 @@ _ALWAYS: Final = MappingProxyType(
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # tables are found by path or by the user's own catalog: no Hive, no Derby folder in the working directory
         "spark.sql.catalogImplementation": "in-memory",
+        # a note of the Python line for every column costs several round trips to the JVM; Karat's own errors name the setting
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Karat draws its own progress
         "spark.ui.showConsoleProgress": "false",
         # a port in use is somebody else's session, not a failure: try the next hundred
