@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, nobodys_word, said, with_inheritance
-from karat.bronze.loads import ROLE, SAID, with_deletes_that_follow, with_presence, without_void
+from karat.bronze.loads import ROLE, SAID, as_facts, in_order
 from karat.bronze.order import AT, ORDER_FILE
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
@@ -62,9 +62,7 @@ def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFr
     of_sources = _timed(everything.where(takes_part & F.col(BK).isNull()), SOURCE_SYSTEM)
     fill = F.col(ARRIVES) & (F.col(ROLE) == SAID) & leaves_unsaid(terms)
     filled = (
-        about_keys.transform(with_deletes_that_follow, of_sources, terms)
-        .transform(with_presence)
-        .transform(without_void)
+        in_order(about_keys, of_sources, as_facts(terms) if terms.is_transaction else terms)
         .transform(with_inheritance, terms, fill)
         .withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
         .where(F.col(ARRIVES) & (F.col(ROLE) == SAID))

@@ -4,6 +4,8 @@ They are kept without a key. Set against what the source ever said, they become 
 that a snapshot shows although its source held it deleted is back at the snapshot's time.
 """
 
+from dataclasses import replace
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -29,6 +31,18 @@ ROLE = "__karat_role"
 SAID, FOLLOWS, PRESENT = "said", "follows", "present"
 
 
+def in_order(about_keys: DataFrame, of_sources: DataFrame, terms: Terms) -> DataFrame:
+    """All statements with an effect on each key, numbered in their order. Grain: one row per statement and key."""
+    said = about_keys.withColumn(ROLE, F.lit(SAID))
+    if not terms.swept and not terms.shown_apart:
+        return said.withColumn(PLACE, F.row_number().over(chronological(BK)))
+    if terms.swept:
+        said = with_deletes_that_follow(said, of_sources, terms)
+    if terms.shown_apart:
+        said = with_presence(said)
+    return without_void(said)
+
+
 def with_deletes_that_follow(statements: DataFrame, of_sources: DataFrame, terms: Terms) -> DataFrame:
     """The statements about keys, and for each keyless statement a delete of every key its source ever spoke of.
 
@@ -41,7 +55,7 @@ def with_deletes_that_follow(statements: DataFrame, of_sources: DataFrame, terms
     pairs = of_sources.drop(*(from_keys - {SOURCE_SYSTEM})).join(spoken, SOURCE_SYSTEM, "inner").withColumns(nothing_said)
     absent = pairs.where(F.col(OP) == ABSENT).join(present, [BK, SOURCE_SYSTEM, FEED, SNAPSHOT_TS], "left_anti")
     truncated = pairs.where(F.col(OP) != ABSENT)
-    return statements.withColumn(ROLE, F.lit(SAID)).unionByName(absent).unionByName(truncated)
+    return statements.unionByName(absent).unionByName(truncated)
 
 
 def with_presence(statements: DataFrame) -> DataFrame:
@@ -60,6 +74,11 @@ def without_void(statements: DataFrame) -> DataFrame:
     was_deleted = F.lag(IS_DELETED).over(in_place_by_source())
     holds = (F.col(ROLE) != FOLLOWS) | F.coalesce(~was_deleted, F.lit(False))
     return used.withColumn("__karat_holds", holds).where(F.col("__karat_holds")).drop("__karat_holds")
+
+
+def as_facts(terms: Terms) -> Terms:
+    """The terms of transactions: facts do not vanish because a source empties its table, nor come back because it shows them."""
+    return replace(terms, swept=False, shown_apart=False)
 
 
 def is_snapshot() -> Column:

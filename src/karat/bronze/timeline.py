@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, said, with_inheritance
-from karat.bronze.loads import FOLLOWS, ROLE, SAID, is_snapshot, with_deletes_that_follow, with_presence, without_void
-from karat.bronze.order import AT, ORDER_FILE, PLACE, chronological, in_place, in_place_by_source
+from karat.bronze.loads import FOLLOWS, ROLE, as_facts, in_order, is_snapshot
+from karat.bronze.order import AT, ORDER_FILE, PLACE, in_place, in_place_by_source
 from karat.bronze.shape import timeline_columns
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
@@ -62,10 +62,9 @@ def timeline(assertions: DataFrame, terms: Terms) -> DataFrame:
     authoritative = assertions.where(F.col(TIME_BASIS).isNotNull())
     said_of_keys = authoritative.where(F.col(BK).isNotNull()).transform(distinct_statements, (BK, STATEMENT_HASH))
     if terms.is_transaction:
-        return facts(said_of_keys.transform(_in_order).transform(_reconstructed, terms), terms)
+        return facts(in_order(said_of_keys, authoritative, as_facts(terms)).transform(_reconstructed, terms), terms)
     of_sources = authoritative.where(F.col(BK).isNull()).transform(distinct_statements, (SOURCE_SYSTEM, STATEMENT_HASH))
-    statements = said_of_keys.transform(with_deletes_that_follow, of_sources, terms).transform(with_presence).transform(without_void)
-    return statements.transform(_reconstructed, terms).transform(versions, terms)
+    return in_order(said_of_keys, of_sources, terms).transform(_reconstructed, terms).transform(versions, terms)
 
 
 def distinct_statements(rows: DataFrame, identity: Names) -> DataFrame:
@@ -135,16 +134,14 @@ def collapsed(statements: DataFrame, terms: Terms) -> DataFrame:
     )
 
 
-def _in_order(statements: DataFrame) -> DataFrame:
-    return statements.withColumn(ROLE, F.lit(SAID)).withColumn(PLACE, F.row_number().over(chronological(BK)))
-
-
 def _reconstructed(statements: DataFrame, terms: Terms) -> DataFrame:
     """Unsaid attributes as they were reconstructed on arrival, or anew where they propagate; deletes that follow always anew."""
     inherits = F.lit(False)
     for name in terms.attributes:
         inherits = inherits | ~said(name)
     follows = F.col(ROLE) == FOLLOWS
+    if not terms.propagate and not terms.swept:
+        return statements
     fill = follows | inherits if terms.propagate else follows
     filled = with_inheritance(statements, terms, fill)
     return filled.withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))

@@ -149,7 +149,9 @@ def _closed(span: DataFrame, ground: Ground, earliest: int) -> DataFrame:
 
 def _from_evidence(keys: DataFrame, ground: Ground, *, few: bool = True) -> DataFrame:
     evidence = ground.evidence
-    fresh = timeline(about(evidence, keys, few=few).unionByName(of_sources(evidence)), ground.terms)
+    history = about(evidence, keys, few=few)
+    history = history.unionByName(of_sources(evidence)) if ground.terms.swept else history
+    fresh = timeline(history, ground.terms)
     return ground.differences(fresh, about(ground.held, keys, few=few))
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from karat.config.entity import FilesSource, TableSource
 from karat.config.resolved import Entity, FeedOf
+from karat.contract.drift import drift
 from karat.contract.statements import statements
 from karat.errors import ConfigError, KaratError
 from karat.execute.delta import DeltaTables
@@ -98,12 +99,15 @@ def _asked(
             if not found.files:
                 return None, notes
             raw = read_files(tables.session, feed, found.files)
-            return Part(feed, statements(raw, entity, feed, ingest_ts), found.files, known), notes
+            drifted = drift(raw, entity, feed)
+            said = statements(raw, entity, feed, ingest_ts, drifted)
+            return Part(feed, said, found.files, known), [*notes, *drifted.notes]
         case TableSource():
             handed = read_table(feed, position.get("feeds", {}).get(feed.feed.name, {}), tables)
             if handed is None:
                 return None, []
             raw, entry = handed
-            return Part(feed, statements(raw, entity, feed, ingest_ts), entry=entry), []
+            drifted = drift(raw, entity, feed)
+            return Part(feed, statements(raw, entity, feed, ingest_ts, drifted), entry=entry), list(drifted.notes)
     message = f"feed {feed.feed.name} reads from nowhere"
     raise ConfigError(message)

@@ -3,7 +3,7 @@
 A crash between the two leaves the timeline behind; the next run lets it catch up from the evidence before it reads anything new.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -71,8 +71,8 @@ def land(stage: Land, world: World) -> Outcome:
         changed = bool(behind.inserted or behind.updated or behind.deleted)
         rows = Rows(0, 0, 0, 0, 0, behind.inserted, behind.updated, behind.deleted)
         return news.concluded(Outcome("succeeded" if changed else "unchanged", rows, position=_consumed(site), notes=news.notes))
-    rows = land_batch(kept(news.rows), news, site)
-    return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=news.notes))
+    rows, suspicions = land_batch(kept(news.rows), news, site)
+    return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=(*news.notes, *suspicions)))
 
 
 def site_of(entity: Entity, world: World) -> Site:
@@ -104,18 +104,23 @@ def catch_up(site: Site, mirrored: str | None) -> Written:
     return advance(Arrivals(rows, silenced, few=False), site.ground, commit)
 
 
-def land_batch(batch: DataFrame, news: Gathered, site: Site) -> Rows:
-    """Refused rows to quarantine, the others to the evidence and on to the timeline; every row read is accounted for."""
+def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tuple[str, ...]]:
+    """Refused rows to quarantine, the others to the evidence and on to the timeline; every row read is accounted for.
+
+    Returns the account, and what is suspicious without being wrong.
+    """
     site.tables.session.conf.set("spark.sql.adaptive.enabled", "false")
     prepare(site.entity, site.terms, site.tables, site.commit())
     batch = without_suspicious(batch, site.entity, site.terms, site.tables)
-    tally = tally_of(batch, site.terms)
+    tally = tally_of(batch, site.terms, site.world.stamp.started_at)
     few = tally.read <= FEW
     if few:
         site.tables.session.conf.set("spark.sql.shuffle.partitions", str(1 + tally.read // ROWS_PER_PARTITION))
     if tally.refused or news.empty:
         keep_refused(batch, news.empty, site.entity, site.tables, site.commit(started_at=site.world.stamp.started_at.isoformat()))
     complete = completeness(batch, site.entity)
+    past = _past(site, tally, complete)
+    site = replace(site, terms=replace(site.terms, swept=bool(past.sweeps), shown_apart=bool(past.shows_apart)))
     landing = kept(_statements(batch, complete, tally, site))
     counts = landing.agg(F.count(F.lit(1)).alias("rows"), F.sum(F.col(COPIES) - 1).alias("copies")).first()
     extra = complete.rows if complete else 0
@@ -123,15 +128,16 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> Rows:
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),
         replayed=list(site.replayed),
-        **_remembered(_past(site, tally, complete)),
+        **_remembered(past),
     )
     written = site.tables.append(landing, site.entity.assertions, commit)
     copies = int((counts["copies"] if counts else 0) or 0)
     _balanced(tally, written.inserted - extra, copies)
     swept = {*tally.truncates, *(complete.until if complete else ())}
-    followed = _followed(Arrivals(landing, tuple(sorted(swept)), _past(site, tally, complete), few=few), site)
+    followed = _followed(Arrivals(landing, tuple(sorted(swept)), past, few=few), site)
     landed = written.inserted - extra
-    return Rows(tally.read, landed, copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
+    rows = Rows(tally.read, landed, copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
+    return rows, (f"{tally.ahead} rows speak of a time after the run's own",) if tally.ahead else ()
 
 
 def _statements(batch: DataFrame, complete: Complete | None, tally: Tally, site: Site) -> DataFrame:
@@ -161,7 +167,8 @@ def _statements(batch: DataFrame, complete: Complete | None, tally: Tally, site:
         return stamped.transform(complete_as_said).select(*assertion_columns(site.terms))
     evidence = site.tables.read(site.entity.assertions)
     keys = stamped.where(leaves_unsaid(site.terms)).select(SK).distinct()
-    prior = about(evidence, keys).unionByName(of_sources(evidence))
+    prior = about(evidence, keys)
+    prior = prior.unionByName(of_sources(evidence)) if site.terms.swept else prior
     return stamped.transform(reconstructed, prior, site.terms).select(*assertion_columns(site.terms))
 
 

@@ -55,7 +55,7 @@ def replay(entity: Entity, world: World) -> Replayed:
         return Replayed(0, left, Rows())
     cleaned = batch.withColumn(SOURCE_PATH, number[0])
     parts = Gathered((), site.previous.position)
-    rows = land_batch(cleaned, parts, replace(site, replayed=tuple(admitted)))
+    rows, _ = land_batch(cleaned, parts, replace(site, replayed=tuple(admitted)))
     _mark(admitted, site, world.stamp.run_id)
     return Replayed(len(admitted), left, rows)
 

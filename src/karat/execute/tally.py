@@ -13,7 +13,7 @@ from karat.bronze.loads import is_snapshot
 from karat.bronze.terms import Terms
 from karat.contract.columns import KIND
 from karat.temporal.columns import EVENT_TS, OP, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
-from karat.temporal.moments import from_micros
+from karat.temporal.moments import from_micros, moment
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class Tally:
     """Statements that leave something to inherit."""
     truncates: Mapping[str, datetime]
     """Sources that said everything is gone, and for when."""
+    ahead: int
+    """Rows that speak of a time after this run's own: suspicious, but nobody is held back for it."""
     shows_apart: frozenset[str]
     """Sources whose snapshots carry rows of another time than their own."""
 
 
-def tally_of(batch: DataFrame, terms: Terms) -> Tally:
+def tally_of(batch: DataFrame, terms: Terms, now: datetime) -> Tally:
     """One scan of the batch: how many rows of each kind, and what they will need."""
     is_row = F.col(KIND) == "row"
     counts = is_row & F.col(TIME_BASIS).isNotNull()
@@ -45,12 +47,21 @@ def tally_of(batch: DataFrame, terms: Terms) -> Tally:
             F.count_if(F.col(KIND) == "refused").alias("refused"),
             F.count_if(is_row & leaves_unsaid(terms)).alias("unsaid"),
             F.collect_set(F.when(counts & (F.col(OP) == TRUNCATE), truncate)).alias("truncates"),
+            F.count_if(counts & (F.col(EVENT_TS) > moment(now))).alias("ahead"),
             F.collect_set(F.when(counts & apart, F.col(SOURCE_SYSTEM))).alias("apart"),
         )
         .collect()[0]
     )
     truncates = latest((row["source"], from_micros(row["at"])) for row in found["truncates"])
-    return Tally(found["read"], found["ignored"], found["refused"], found["unsaid"], truncates, frozenset(found["apart"]))
+    return Tally(
+        read=found["read"],
+        ignored=found["ignored"],
+        refused=found["refused"],
+        unsaid=found["unsaid"],
+        truncates=truncates,
+        ahead=found["ahead"],
+        shows_apart=frozenset(found["apart"]),
+    )
 
 
 def latest(sweeps: Iterable[tuple[str, datetime]]) -> dict[str, datetime]:
