@@ -49,6 +49,8 @@ class StageReport:
     seconds: float
     error: str | None
     failure: BaseException | None = field(default=None, repr=False, compare=False)
+    notes: tuple[str, ...] = ()
+    """What an operator should hear although nothing failed."""
 
 
 @dataclass(frozen=True)
@@ -196,4 +198,5 @@ def _terminal() -> Sink:
 
 def _reported(result: Result) -> StageReport:
     error = str(result.error) if result.error else None
-    return StageReport(result.stage.name, result.outcome.status, result.outcome.rows, result.seconds, error, result.failure)
+    outcome = result.outcome
+    return StageReport(result.stage.name, outcome.status, outcome.rows, result.seconds, error, result.failure, outcome.notes)

@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from karat.config.curation import Curation
@@ -20,7 +21,6 @@ from karat.config.wiring import Writer, curated_writer, entity_writer, wiring_pr
 from karat.errors import ConfigError
 
 PROJECT_FILE = "karat.yml"
-DECLARED_IN = (".yml", ".yaml", ".json")
 KINDS: dict[str, type[Curation | EntityDeclaration]] = {"curation": Curation, "entity": EntityDeclaration}
 MOST_FILES = 2_000
 
@@ -45,9 +45,12 @@ def load(folder: Path, variables: Mapping[str, str] | None = None) -> Config:
     reading = Reading()
     settings = _settings(folder, dict(variables or {}), reading) or ProjectSettings(project="unknown")
     lake = lake_root(settings.lake, folder)
-    for file in _files(folder, lake):
-        for document in _documents(folder, file, reading):
-            _declare(document, Config(folder, settings, lake, ()), reading)
+    config = Config(folder, settings, lake, ())
+    for endings in ((".yml", ".yaml"), (".json",)):
+        # data may lie in the project as well, and what a feed reads is no declaration: so feeds declared in YAML are known first
+        for file in _files(folder, lake, endings, lambda path: _is_data(path, reading)):
+            for document in _documents(folder, file, reading):
+                _declare(document, config, reading)
     reading.problems.extend(wiring_problems(reading.writers))
     if reading.problems:
         raise ConfigProblems(reading.problems)
@@ -92,18 +95,24 @@ def _literal_password(document: Document) -> Iterator[Problem]:
         )
 
 
-def _files(folder: Path, lake: str) -> Iterator[Path]:
+def _is_data(file: Path, reading: Reading) -> bool:
+    """Whether a feed reads the file."""
+    return any(fnmatchcase(str(file), feed.path) for entity in reading.entities for feed in entity.feeds if feed.path)
+
+
+def _files(folder: Path, lake: str, endings: tuple[str, ...], skipped: Callable[[Path], bool]) -> Iterator[Path]:
     """Declaration files in a stable order; hidden folders, the lake and data folders that are linked in are not looked into."""
     found = 0
     for where, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "__")) and str(Path(where, name)) != lake)
         for name in sorted(files):
-            if name.endswith(DECLARED_IN) and not name.startswith(".") and Path(where, name) != folder / PROJECT_FILE:
+            path = Path(where, name)
+            if name.endswith(endings) and not name.startswith(".") and path != folder / PROJECT_FILE and not skipped(path):
                 found += 1
                 if found > MOST_FILES:
                     message = f"more than {MOST_FILES} YAML and JSON files under {folder}"
                     raise ConfigError(message, remedy="keep data outside the project's folder, or in the lake")
-                yield Path(where, name)
+                yield path
 
 
 def _documents(folder: Path, file: Path, reading: Reading) -> list[Document]:

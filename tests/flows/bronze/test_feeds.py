@@ -129,6 +129,7 @@ def test_every_run_accounts_for_every_row(days: tuple[Path, list[Report]]) -> No
 def test_a_file_is_read_once_and_its_rewriting_reported(days: tuple[Path, list[Report]]) -> None:
     folder, reports = days
     assert _stage(reports[1], "customer").rows.read == 3
+    assert any("1.ndjson was rewritten after it was read" in note for note in _stage(reports[1], "customer").notes)
     assert held(folder, "bronze.customer_assertions", "copies", where="source_file = '1.ndjson'") == [(2,)]
 
 
