@@ -136,8 +136,8 @@ def prepared(spark: SparkSession, folder: Path, size: Size) -> Bench:
     versions = timeline(tables.read(entity.assertions), terms).repartitionByRange(4, "effective_from")
     tables.append(versions, entity.timeline, Commit("bronze.thing", 1, "built", "-", {"assertions": tables.version(entity.assertions)}))
     held = tables.read(entity.timeline)
-    held.write.format("delta").partitionBy("is_current").option("delta.enableDeletionVectors", "true").save(f"{folder}/scd2")
-    held.where("is_current").write.format("delta").option("delta.enableDeletionVectors", "true").save(f"{folder}/upsert")
+    held.write.format("delta").partitionBy("is_current").option("delta.enableDeletionVectors", "true").save(f"{config.lake}/byhand/scd2")
+    held.where("is_current").write.format("delta").option("delta.enableDeletionVectors", "true").save(f"{config.lake}/byhand/upsert")
     return bench
 
 
@@ -244,7 +244,7 @@ def by_hand(bench: Bench, batch: Path) -> float:
     began = time.monotonic()
     latest = Window.partitionBy("thing_id").orderBy(F.col("at").desc())
     updates = read_batch(session, batch).withColumn("place", F.row_number().over(latest)).where("place = 1").drop("place")
-    held = DeltaTable.forPath(session, f"{bench.folder}/scd2")
+    held = DeltaTable.forPath(session, f"{bench.project.config.lake}/byhand/scd2")
     current = held.toDF().where("is_current")
     differs = " OR ".join(f"NOT (held.{name} <=> new.{name})" for name in ATTRIBUTES)
     same = F.col("new.thing_id") == F.col("held.thing_id")
@@ -268,7 +268,7 @@ def upserted(bench: Bench, batch: Path) -> float:
     began = time.monotonic()
     values = {name: f"new.{name}" for name in ("thing_id", *ATTRIBUTES)}
     (
-        DeltaTable.forPath(session, f"{bench.folder}/upsert")
+        DeltaTable.forPath(session, f"{bench.project.config.lake}/byhand/upsert")
         .alias("held")
         .merge(read_batch(session, batch).alias("new"), "held.thing_id = new.thing_id")
         .whenMatchedUpdate(set=values)
