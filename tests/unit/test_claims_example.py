@@ -156,7 +156,7 @@ def test_the_project_is_valid_as_it_stands() -> None:
 
 def test_a_day_lands_once(tmp_path: Path) -> None:
     project = tmp_path / "claims"
-    create_project(project)
+    create_project(project, "claims")
     land = landing().land
     for day in DAYS:
         assert land(project, day) == {table: len(rows(day, table)) for table in TABLES}

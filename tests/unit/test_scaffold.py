@@ -31,7 +31,7 @@ def parsed(file: Path) -> dict[str, Any]:
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
     folder = tmp_path / "claims"
-    create_project(folder)
+    create_project(folder, "claims")
     add_bundle(folder)
     return folder
 
@@ -43,7 +43,7 @@ def job(bundle: Path, name: str) -> dict[str, Any]:
 
 
 def test_the_claims_example_becomes_a_project_without_its_demo(tmp_path: Path) -> None:
-    created = relative(create_project(tmp_path / "new" / "claims"), tmp_path / "new" / "claims")
+    created = relative(create_project(tmp_path / "new" / "claims", "claims"), tmp_path / "new" / "claims")
     assert {
         "karat.yml",
         "land.py",

@@ -67,8 +67,8 @@ def init(folder: Path, example: str, voice: Voice, *, bundle: bool) -> None:
     made += add_bundle(folder) if bundle else []
     voice.answer({"folder": str(folder), "files": [str(path) for path in made]})
     voice.say(f"made {len(made)} files in {folder}")
-    if (folder / "land.py").is_file():
-        voice.say(f"next: python {folder / 'land.py'} 1 --project {folder}   (day 1 arrives)")
+    for script in (folder / name for name in ("deliver.py", "land.py") if (folder / name).is_file()):
+        voice.say(f"next: python {script} 1 --project {folder}   (day 1 arrives)")
     voice.say(f"next: karat check --project {folder} && karat run --project {folder}")
 
 
