@@ -1,6 +1,6 @@
-"""Three days of claims, end to end: what `make demo` runs.
+"""Three days of claims, end to end: the example of curation.
 
-Makes the project in `build/demo`, then plays one day after another: the messages land in bronze, Karat curates them
+Makes the project in `build/demo-claims`, then plays one day after another: the messages land in bronze, Karat curates them
 into silver. A second demo finds everything landed, runs once and changes nothing.
 """
 
@@ -15,7 +15,7 @@ from rich.table import Table
 from karat import Project
 from karat.scaffold import create_project
 
-FOLDER = Path("build/demo")
+FOLDER = Path("build/demo-claims")
 CONSOLE = Console()
 NEWS = {
     1: "Two systems, AdminSystem and CRM, report their claimants, policies, claims, providers and payments.",
@@ -23,11 +23,11 @@ NEWS = {
     3: "CRM hears of the move, Margaret's claim is approved and paid; an outdated policy row changes nothing.",
 }
 NEXT = """
-  .venv/bin/karat tables --project build/demo     every table: rows, version, last run
-  .venv/bin/karat plan --project build/demo       what a run would do now, and why
-  .venv/bin/karat progress --project build/demo   the runs you have just seen
-  edit build/demo/sql/claims.sql, then:
-  .venv/bin/karat run --project build/demo        the rows within the lookback go through the new query
+  .venv/bin/karat tables --project build/demo-claims     every table: rows, version, last run
+  .venv/bin/karat plan --project build/demo-claims       what a run would do now, and why
+  .venv/bin/karat progress --project build/demo-claims   the runs you have just seen
+  edit build/demo-claims/sql/claims.sql, then:
+  .venv/bin/karat run --project build/demo-claims        the rows within the lookback go through the new query
   make test                                       everything this project promises about itself
 """
 
@@ -35,7 +35,7 @@ NEXT = """
 def main() -> None:
     """Play the days that have not been played, run once more, show what came of it."""
     if not (FOLDER / "karat.yml").exists():
-        create_project(FOLDER)
+        create_project(FOLDER, "claims")
         CONSOLE.print(f"A new project in [bold]{FOLDER}[/]: look into silver/curation.json and sql/.")
     project = Project.open(FOLDER)
     try:

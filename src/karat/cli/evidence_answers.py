@@ -76,6 +76,8 @@ def maintain(folder: Path, what: str, names: Sequence[str], variables: Variables
         voice.say(f"{chore.table}: {counted(chore.files, 'file')}, {chore.bytes:,} bytes" + (", done" if chore.done else ""))
         for action in chore.actions:
             voice.say(f"  {action}")
+    if what == "rebuild-from-raw":
+        voice.say("every timeline asked for is what its evidence says")
     if what == "dry-run":
         voice.say("nothing was changed; `karat maintain apply` does it")
 

@@ -15,7 +15,9 @@ from karat.config.resolved import Entity, FeedOf
 from karat.contract.columns import KIND
 from karat.contract.statements import statements
 from karat.execute.gather import Gathered
+from karat.execute.kept import kept
 from karat.execute.land import Site, catch_up, land_batch, site_of
+from karat.execute.snapshots import without_suspicious
 from karat.execute.tables import SOURCE, TARGET, Merge
 from karat.execute.world import World
 from karat.sources.files import documents, json_records
@@ -46,8 +48,9 @@ def replay(entity: Entity, world: World) -> Replayed:
     _mend_marks(site)
     catch_up(site, None)
     waiting = tables.read(entity.quarantine).where(F.col("replayed_by").isNull() & (F.col("original") != ""))
-    judged = [_judged(feed, waiting, site) for feed in entity.feeds]
-    batch = _all(judged).where(F.col(KIND) == "row")
+    judged = kept(_all([_judged(feed, waiting, site) for feed in entity.feeds]))
+    # a snapshot that would still delete too much stays refused as a whole
+    batch = without_suspicious(judged, entity, site.terms, tables).where(F.col(KIND) == "row")
     number = F.split(F.col(SOURCE_PATH), MARK)
     admitted = sorted(row[0] for row in batch.select(number[1]).collect())
     left = waiting.count() - len(admitted)
