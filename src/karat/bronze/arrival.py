@@ -21,6 +21,7 @@ from karat.temporal.columns import (
     SOURCE_SYSTEM,
     STATEMENT_HASH,
     TIME_BASIS,
+    col,
 )
 
 ARRIVES = "__karat_arrives"
@@ -55,7 +56,7 @@ def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFr
     Grain: one row per arriving row. `prior` has the columns of the assertions table.
     """
     fresh = arriving.transform(complete_as_said).withColumn(ARRIVES, F.lit(True))
-    known = prior.select(*(name for name in fresh.columns if name != ARRIVES)).withColumn(ARRIVES, F.lit(False))
+    known = prior.select(*(col(name) for name in fresh.columns if name != ARRIVES)).withColumn(ARRIVES, F.lit(False))
     everything = fresh.unionByName(known)
     takes_part = F.col(TIME_BASIS).isNotNull()
     about_keys = _timed(everything.where(takes_part & F.col(BK).isNotNull()), BK)
@@ -66,7 +67,7 @@ def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFr
         .transform(with_inheritance, terms, fill)
         .withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
         .where(F.col(ARRIVES) & (F.col(ROLE) == SAID))
-        .select(*(name for name in fresh.columns if name != ARRIVES))
+        .select(*(col(name) for name in fresh.columns if name != ARRIVES))
     )
     aside = fresh.where(~takes_part | F.col(BK).isNull()).drop(ARRIVES)
     return filled.unionByName(aside)

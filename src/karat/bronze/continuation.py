@@ -46,6 +46,7 @@ from karat.temporal.columns import (
     SOURCE_SYSTEM,
     STATEMENT_HASH,
     TRUNCATE,
+    col,
 )
 from karat.temporal.moments import moment
 
@@ -144,4 +145,4 @@ def _arriving(new: DataFrame, held: DataFrame) -> DataFrame:
     }
     known = {*held.columns, AT, ROLE, SPEAKS} - {EARLIEST, LATEST, SHOWN, WOKEN}
     timed = new.withColumns(seen)
-    return timed.select(*(f"`{name}`" for name in timed.columns if name in known and name not in {ASSERTED, FEED}))
+    return timed.select(*(col(name) for name in timed.columns if name in known and name not in {ASSERTED, FEED}))

@@ -249,6 +249,8 @@ class EntityDeclaration(Setting):
             refuse("two columns have the same name", "key and attributes must differ, also in case")
         if taken := [name for name in (*self.key, *self.attributes) if name.lower() in OWNED_COLUMNS or name.lower().startswith("__karat")]:
             refuse(f"{taken[0]} is a column of Karat's own", "call it otherwise and use `map`")
+        if any("`" in name for name in (*self.key, *self.attributes)):
+            refuse("a column's name may not hold a backtick: Delta's change feed cannot carry it", "name it otherwise and use `map`")
         if unknown := [name for name in self.untracked if name not in self.attributes]:
             refuse(f"untracked names {unknown[0]}, which is no attribute", "name attributes only")
         names = [feed.name for feed in self.feeds]

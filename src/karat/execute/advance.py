@@ -16,7 +16,7 @@ from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.tables import SOURCE, TARGET, Merge
 from karat.state.commits import Commit, Written
-from karat.temporal.columns import ACT, BK, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS
+from karat.temporal.columns import ACT, BK, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
 from karat.temporal.moments import from_micros, moment
 
 
@@ -49,7 +49,7 @@ class Ground:
     @property
     def held(self) -> DataFrame:
         """All versions."""
-        return self.tables.read(self.entity.timeline).select(*(f"`{name}`" for name in timeline_schema(self.terms).names))
+        return self.tables.read(self.entity.timeline).select(*map(col, timeline_schema(self.terms).names))
 
     def differences(self, fresh: DataFrame, held: DataFrame) -> DataFrame:
         """What is to be written, as far as the entity wants to know."""
@@ -101,7 +101,7 @@ def _continued(arrivals: Arrivals, ground: Ground) -> DataFrame:
     if look.late:
         relevant = kept(live.unionByName(_closed(span, ground, look.earliest)))
         some_tangled = look.woken or bool(relevant.where(is_tangled(ground.terms)).take(1))
-    columns = [f"`{name}`" for name in timeline_schema(ground.terms).names]
+    columns = [col(name) for name in timeline_schema(ground.terms).names]
     if not some_tangled:
         return ground.differences(continued(relevant, new, ground.terms), relevant.select(*columns))
     woken = span.where(F.col(WOKEN)).select(SK)

@@ -15,7 +15,7 @@ from karat.errors import ConfigError
 from karat.execute.delta import DeltaTables
 from karat.execute.tables import Layout
 from karat.state.commits import Commit
-from karat.temporal.columns import BK, IS_SOURCE_CURRENT, SK
+from karat.temporal.columns import BK, IS_SOURCE_CURRENT, SK, SOURCE_SYSTEM
 
 APPEND_ONLY = {"delta.appendOnly": "true"}
 LIVE_APART = {"delta.enableDeletionVectors": "true"}
@@ -36,6 +36,13 @@ def terms_of(entity: Entity, tables: DeltaTables, sources: tuple[str, ...]) -> T
     return Terms(
         types_of(state.key), declared, sources, frozenset(state.untracked), state.type == "transaction", state.late_partials == "propagate"
     )
+
+
+def speakers(entity: Entity, tables: DeltaTables) -> tuple[str, ...]:
+    """Every source system that has ever spoken, by the evidence itself."""
+    if not tables.exists(entity.assertions):
+        return ()
+    return tuple(sorted(row[0] for row in tables.read(entity.assertions).select(SOURCE_SYSTEM).distinct().collect()))
 
 
 def prepare(entity: Entity, terms: Terms, tables: DeltaTables, commit: Commit) -> None:

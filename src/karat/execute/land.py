@@ -20,7 +20,7 @@ from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
 from karat.execute.advance import Arrivals, Ground, advance
 from karat.execute.delta import DeltaTables
-from karat.execute.evidence import about, of_sources, prepare, terms_of
+from karat.execute.evidence import about, of_sources, prepare, speakers, terms_of
 from karat.execute.gather import Gathered, gather
 from karat.execute.kept import kept
 from karat.execute.outcome import Outcome
@@ -79,7 +79,8 @@ def site_of(entity: Entity, world: World) -> Site:
     """The entity as its own evidence describes it: who has ever spoken, which attributes are on record, how far it was read."""
     tables = world.tables()
     previous = tables.checkpoint(entity.assertions, str(entity.timeline))
-    speaking = {feed.feed.source_system for feed in entity.feeds} | set(previous.position.get("sources", ()))
+    known = previous.position.get("sources")  # a log that was cleaned up does not say; then the evidence is asked
+    speaking = {feed.feed.source_system for feed in entity.feeds} | set(speakers(entity, tables) if known is None else known)
     return Site(entity, terms_of(entity, tables, tuple(sorted(speaking))), tables, world, previous)
 
 
@@ -116,7 +117,7 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     few = tally.read <= FEW
     if few:
         site.tables.session.conf.set("spark.sql.shuffle.partitions", str(1 + tally.read // ROWS_PER_PARTITION))
-    if tally.refused or news.empty:
+    if (tally.refused or news.empty) and not site.replayed:  # what a replay refuses is on record already
         keep_refused(batch, news.empty, site.entity, site.tables, site.commit(started_at=site.world.stamp.started_at.isoformat()))
     complete = completeness(batch, site.entity)
     past = _past(site, tally, complete)

@@ -11,10 +11,10 @@ from karat.config.names import TableName
 from karat.config.resolved import Entity
 from karat.execute.advance import Ground, write
 from karat.execute.delta import DeltaTables
-from karat.execute.evidence import terms_of
+from karat.execute.evidence import speakers, terms_of
 from karat.execute.world import World
 from karat.state.commits import Commit, Written
-from karat.temporal.columns import SK, SOURCE_SYSTEM
+from karat.temporal.columns import SK
 
 SMALL_FILE = 32 * 1024 * 1024
 """Files below this are worth joining."""
@@ -68,10 +68,8 @@ def maintain(entity: Entity, world: World, *, retention_hours: int) -> list[Chor
 def mend_timeline(entity: Entity, world: World) -> Written:
     """The timeline made anew from all evidence, sightings included; only what differs is written, in one commit."""
     tables = world.tables()
-    evidence = tables.read(entity.assertions)
-    sources = tuple(sorted(row[0] for row in evidence.select(SOURCE_SYSTEM).distinct().collect()))
-    ground = Ground(entity, terms_of(entity, tables, sources), tables)
+    ground = Ground(entity, terms_of(entity, tables, speakers(entity, tables)), tables)
     last = tables.checkpoint(entity.timeline, str(entity.timeline))
     position = {"assertions": tables.version(entity.assertions)}
     commit = Commit(str(entity.timeline), last.sequence + 1, world.stamp.run_id, world.config.hash, position)
-    return write(differences(timeline(evidence, ground.terms), ground.held, ground.terms), ground, commit)
+    return write(differences(timeline(ground.evidence, ground.terms), ground.held, ground.terms), ground, commit)

@@ -50,13 +50,13 @@ def replay(entity: Entity, world: World) -> Replayed:
     waiting = tables.read(entity.quarantine).where(F.col("replayed_by").isNull() & (F.col("original") != ""))
     judged = kept(_all([_judged(feed, waiting, site) for feed in entity.feeds]))
     # a snapshot that would still delete too much stays refused as a whole
-    batch = without_suspicious(judged, entity, site.terms, tables).where(F.col(KIND) == "row")
+    batch = without_suspicious(judged, entity, site.terms, tables)
     number = F.split(F.col(SOURCE_PATH), MARK)
-    admitted = sorted(row[0] for row in batch.select(number[1]).collect())
-    left = waiting.count() - len(admitted)
+    admitted = sorted(row[0] for row in batch.where(F.col(KIND) == "row").select(number[1]).collect())
+    left = judged.count() - len(admitted)
     if not admitted:
         return Replayed(0, left, Rows())
-    cleaned = batch.withColumn(SOURCE_PATH, number[0])
+    cleaned = batch.withColumn(SOURCE_PATH, number[0])  # with those still refused: a snapshot that lacks them is not complete
     parts = Gathered((), site.previous.position)
     rows, _ = land_batch(cleaned, parts, replace(site, replayed=tuple(admitted)))
     _mark(admitted, site, world.stamp.run_id)

@@ -34,6 +34,9 @@ from karat.temporal.columns import (
 )
 from karat.temporal.moments import from_micros, moment
 
+TOO_MUCH = "max_absent"
+"""The rule that refuses an extract as a whole."""
+
 
 @dataclass(frozen=True)
 class Extract:
@@ -54,13 +57,24 @@ class Complete:
 
 
 def extracts(batch: DataFrame, entity: Entity) -> list[Extract]:
-    """The trusted extracts that have rows in the batch; no job when no feed's silence means anything."""
+    """The trusted extracts that have rows in the batch; no job when no feed's silence means anything.
+
+    An extract is not known to be complete while a row of one of its files is refused: who is missing may be in that very row.
+    """
     feeds = {feed.feed.name: feed.feed for feed in entity.feeds if feed.feed.absence_means == "deleted"}
     if not feeds:
         return []
-    shows = (F.col(KIND) == "row") & F.col(FEED).isin(*feeds) & F.col(SNAPSHOT_TS).isNotNull()
-    found = batch.where(shows).select(FEED, F.unix_micros(SNAPSHOT_TS).alias("at")).distinct().collect()
-    return sorted((Extract(feeds[row[FEED]], from_micros(row["at"])) for row in found), key=lambda each: (each.feed.name, each.at))
+    shown_at = F.when((F.col(KIND) == "row") & F.col(SNAPSHOT_TS).isNotNull(), F.unix_micros(SNAPSHOT_TS))
+    lacks_rows = (F.col(KIND) == "refused") & (F.col(RULE) != TOO_MUCH)
+    files = (
+        batch.where(F.col(FEED).isin(*feeds))
+        .groupBy(FEED, SOURCE_PATH)
+        .agg(F.collect_set(shown_at).alias("shown"), F.max(lacks_rows).alias("lacks"))
+        .collect()
+    )
+    shown = {(row[FEED], at) for row in files for at in row["shown"]}
+    lacking = {(row[FEED], at) for row in files if row["lacks"] for at in row["shown"]}
+    return [Extract(feeds[name], from_micros(at)) for name, at in sorted(shown - lacking)]
 
 
 def completeness(batch: DataFrame, entity: Entity) -> Complete | None:
@@ -89,7 +103,7 @@ def without_suspicious(batch: DataFrame, entity: Entity, terms: Terms, tables: D
             batch = batch.withColumns(
                 {
                     REASON: F.when(concerned, F.lit(told)).otherwise(F.col(REASON)),
-                    RULE: F.when(concerned, F.lit("max_absent")).otherwise(F.col(RULE)),
+                    RULE: F.when(concerned, F.lit(TOO_MUCH)).otherwise(F.col(RULE)),
                     KIND: F.when(concerned, F.lit("refused")).otherwise(F.col(KIND)),
                 }
             )

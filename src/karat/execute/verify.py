@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from karat.bronze.difference import differences
-from karat.bronze.shape import timeline_schema
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Entity
+from karat.execute.advance import Ground
 from karat.execute.delta import DeltaTables
-from karat.execute.evidence import terms_of
-from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, SK, SOURCE_SYSTEM, STATEMENT_HASH
+from karat.execute.evidence import speakers, terms_of
+from karat.execute.kept import kept
+from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, SK, SOURCE_SYSTEM, STATEMENT_HASH, col
 
 MOST_SHOWN = 20
 MEANING = {"insert": "missing in the table", "delete": "in the table, but not in the evidence", "update": "differs from the evidence"}
@@ -33,19 +34,22 @@ def verify(entity: Entity, tables: DeltaTables) -> Verified:
     """Rebuild from evidence and compare; reads everything, writes nothing."""
     if not tables.exists(entity.assertions):
         return Verified(entity.name, equal=True)
-    evidence = tables.read(entity.assertions)
-    sources = tuple(sorted(row[0] for row in evidence.select(SOURCE_SYSTEM).distinct().collect()))
-    terms = terms_of(entity, tables, sources)
-    held = tables.read(entity.timeline).select(*timeline_schema(terms).names)
-    fresh = timeline(evidence, terms)
-    found = differences(fresh, held, terms, lazy=entity.declared.sightings == "lazy")
+    ground = Ground(entity, terms_of(entity, tables, speakers(entity, tables)), tables)
+    held = ground.held
+    found = kept(ground.differences(timeline(ground.evidence, ground.terms), held))  # counted, then shown: rebuilt once
     counts = {MEANING[row[ACT]]: row["count"] for row in found.groupBy(ACT).count().collect()}
     if not counts:
         return Verified(entity.name, equal=True)
-    first = found.orderBy(BK, EFFECTIVE_FROM, STATEMENT_HASH, ACT).limit(MOST_SHOWN).collect()
+    first = _readable(found.orderBy(BK, EFFECTIVE_FROM, STATEMENT_HASH, ACT).limit(MOST_SHOWN)).collect()
     keys = [row[SK] for row in first]
-    stored = {_identity(row): row for row in held.where(F.col(SK).isin(keys)).collect()}
+    stored = {_identity(row): row for row in _readable(held.where(F.col(SK).isin(keys))).collect()}
     return Verified(entity.name, equal=False, differences=tuple(_told(row, stored) for row in first), counts=counts)
+
+
+def _readable(rows: DataFrame) -> DataFrame:
+    """Times as text: the first year of the calendar is more than Python's own conversion can take."""
+    is_time = {field.name for field in rows.schema if isinstance(field.dataType, T.TimestampType)}
+    return rows.select(*(col(name).cast("string").alias(name) if name in is_time else col(name) for name in rows.columns))
 
 
 def _told(row: Row, stored: Mapping[tuple[Any, ...], Row]) -> Mapping[str, Any]:

@@ -49,8 +49,16 @@ PAYMENT = {
 WIDER = {**CUSTOMER, "attributes": {**CUSTOMER["attributes"], "limit": "decimal(10,2)"}}
 
 
-def csv(folder: Path, day: str, *rows: str) -> None:
-    path = folder / "data" / "kyc" / f"{day}.csv"
+SCORE = {
+    **RATING,
+    "name": "score",
+    "attributes": {"risk": "int"},
+    "feeds": [{**KYC, "from": {"kind": "files", "path": "data/score/*.csv", "format": "csv"}, "max_absent": 1.0}],
+}
+
+
+def csv(folder: Path, day: str, *rows: str, feed: str = "kyc") -> None:
+    path = folder / "data" / feed / f"{day}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["customer_id,risk,data_date", *(f"{row},{day}" for row in rows)]) + "\n", encoding="utf-8")
 
@@ -66,11 +74,12 @@ def paid(key: str, day: int, amount: str) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Report]]:
     """Three days: what arrives on each, and how its run ended; on the third the declaration is mended and refused rows come back."""
-    folder = entity_project(tmp_path_factory.mktemp("feeds"), CUSTOMER, RATING, TABLED, PAYMENT)
+    folder = entity_project(tmp_path_factory.mktemp("feeds"), CUSTOMER, RATING, TABLED, PAYMENT, SCORE)
     reports = []
     drop(folder, "crm/1.ndjson", [event("a", 1, name="Ann", limit="12.50"), event("a", 1, name="Ann", limit="12.50"), None, "{broken"])
     drop(folder, "pay/1.ndjson", [paid("p1", 1, "10.00"), paid("p2", 1, "5")])
     csv(folder, "2026-03-01", "a,low", "b,low", "c,high", "d,low")
+    csv(folder, "2026-03-01", "a,1", "b,2", feed="score")
     land(
         folder,
         "raw.branches",
@@ -86,6 +95,7 @@ def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple
     drop(folder, "crm/2.ndjson", [event("a", 2, "u", status="VIP"), event("x", 2, "explode"), event("late", 5, name="Liv")])
     drop(folder, "pay/2.ndjson", [paid("p1", 1, "10.00"), paid("p2", 2, "6"), paid("p3", 1, "not a number")])
     csv(folder, "2026-03-02", "a,low", "b,low", "c,high")
+    csv(folder, "2026-03-02", "a,1", "b,not a number", feed="score")
     csv(folder, "2026-03-03", "a,low")
     (folder / "data" / "kyc" / "2026-03-04.csv").write_text("customer_id,risk,data_date\n", encoding="utf-8")
     land(
@@ -163,6 +173,12 @@ def test_a_snapshot_that_would_delete_too_much_or_is_empty_is_quarantined_whole(
     folder, _ = days
     refused = held(folder, "bronze.rating_quarantine", "rule", "source_file")
     assert refused == [("empty snapshot", "2026-03-04.csv"), ("max_absent", "2026-03-03.csv")]
+
+
+def test_a_key_whose_row_was_refused_is_not_taken_for_absent(days: tuple[Path, list[Report]]) -> None:
+    folder, _ = days
+    assert held(folder, "bronze.score", "bk", "risk", "is_deleted", where="is_current") == [("a", 1, False), ("b", 2, False)]
+    assert held(folder, "bronze.score_assertions", "op", "snapshot_ts", where="bk IS NULL") == [("absent", _day(1))]
 
 
 def test_a_table_is_read_by_its_watermark(days: tuple[Path, list[Report]]) -> None:

@@ -38,6 +38,7 @@ def test_an_entity_becomes_a_stage_with_its_tables(tmp_path: Path) -> None:
         ({"attributes": {"op": "string"}}, "op is a column of Karat's own"),
         ({"attributes": {"Customer_ID": "string"}}, "two columns have the same name"),
         ({"key": ["customer_id", "customer_id"]}, "a key column is named twice"),
+        ({"attributes": {"a`b": "string"}}, "may not hold a backtick"),
         ({"untracked": ["nickname"]}, "untracked names nickname"),
         ({"time_bases": "source"}, "did you mean `time_basis`"),
         ({"feeds": [CRM, CRM]}, "two feeds have the same name"),
