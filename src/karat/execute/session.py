@@ -61,6 +61,8 @@ _SMALL: Final = MappingProxyType(
         "spark.sql.adaptive.enabled": "false",
         # compiling Java for each stage takes longer than interpreting it over so few rows
         "spark.sql.codegen.wholeStage": "false",
+        # nor for a single projection: a wide one takes tenths of a second to compile, in every task that meets it first
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # every partition is a task, and a task costs milliseconds before it reads a row
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
