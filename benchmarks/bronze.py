@@ -132,7 +132,9 @@ def prepared(spark: SparkSession, folder: Path, size: Size) -> Bench:
     opened = Commit("bronze.thing", 0, "built", "-")
     prepare(entity, terms, tables, opened)
     said = statements(tables.session, size).transform(identified, terms).transform(with_hashes, terms).transform(complete_as_said)
-    tables.append(said.select(*assertion_columns(terms)), entity.assertions, Commit("bronze.thing", 1, "built", "-", {"sources": ["CORE"]}))
+    tables.append(
+        said.selectExpr(*assertion_columns(terms)), entity.assertions, Commit("bronze.thing", 1, "built", "-", {"sources": ["CORE"]})
+    )
     versions = timeline(tables.read(entity.assertions), terms).repartitionByRange(4, "effective_from")
     tables.append(versions, entity.timeline, Commit("bronze.thing", 1, "built", "-", {"assertions": tables.version(entity.assertions)}))
     held = tables.read(entity.timeline)

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from karat.bronze.identity import attribute_hash
-from karat.bronze.inheritance import SPEAKS, nobodys_word, said, with_inheritance
+from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, nobodys_word, with_inheritance
 from karat.bronze.loads import ROLE, SAID, as_facts, in_order
 from karat.bronze.order import AT, ORDER_FILE
 from karat.bronze.terms import Terms
@@ -39,10 +39,7 @@ def collapsed_copies(rows: DataFrame) -> DataFrame:
 
 def leaves_unsaid(terms: Terms) -> Column:
     """Whether a statement about a key is silent on any attribute: a partial, or a delete."""
-    unsaid = F.lit(False)
-    for name in terms.attributes:
-        unsaid = unsaid | ~said(name)
-    return unsaid & F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull()
+    return leaves_something_unsaid(terms) & F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull()
 
 
 def complete_as_said(arriving: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.shape import timeline_schema
@@ -18,8 +18,9 @@ from karat.temporal.columns import (
     SEEN_COUNT,
     SK,
     STATEMENT_HASH,
-    col,
+    quoted,
 )
+from karat.temporal.sql import Sql
 
 IDENTITY = (SK, STATEMENT_HASH, EFFECTIVE_FROM)
 """What tells one version from another: the statement that opened it, and where it begins."""
@@ -35,21 +36,20 @@ def differences(fresh: DataFrame, held: DataFrame, terms: Terms, *, lazy: bool =
     """
     names = timeline_schema(terms).names
     compared = [name for name in names if name not in IDENTITY and not (lazy and name in SIGHTINGS)]
-    same = [F.col(f"new.{name}") == F.col(f"old.{name}") for name in IDENTITY]
+    same = [F.expr(f"new.{name} = old.{name}") for name in IDENTITY]
     joined = fresh.alias("new").join(held.alias("old"), on=same[0] & same[1] & same[2], how="full_outer")
-    is_new, is_gone = F.col(f"old.{SK}").isNull(), F.col(f"new.{SK}").isNull()
-    act = F.when(is_new, "insert").when(is_gone, "delete").when(_differs(compared), "update")
-    values = [F.when(is_gone, col(name, "old")).otherwise(col(name, "new")).alias(name) for name in names]
-    return joined.select(act.alias(ACT), F.coalesce(F.col(f"old.{IS_SOURCE_CURRENT}"), F.lit(True)).alias(WAS_LIVE), *values).where(
-        F.col(ACT).isNotNull()
-    )
+    act = f"CASE WHEN old.{SK} IS NULL THEN 'insert' WHEN new.{SK} IS NULL THEN 'delete' WHEN {_differs(compared)} THEN 'update' END"
+    values = [f"if(new.{SK} IS NULL, old.{quoted(name)}, new.{quoted(name)}) AS {quoted(name)}" for name in names]
+    was_live = f"coalesce(old.{IS_SOURCE_CURRENT}, true) AS {WAS_LIVE}"
+    return joined.selectExpr(f"{act} AS {ACT}", was_live, *values).where(F.col(ACT).isNotNull())
 
 
-def _differs(names: Iterable[str]) -> Column:
-    differs = F.lit(False)
-    for name in names:
-        old, new = col(name, "old"), col(name, "new")
-        if name == INHERITED:  # maps cannot be compared, their sorted entries can
-            old, new = F.array_sort(F.map_entries(old)), F.array_sort(F.map_entries(new))
-        differs = differs | ~old.eqNullSafe(new)
-    return differs
+def _differs(names: Iterable[str]) -> Sql:
+    """Side by side as two structs; maps cannot be compared, their sorted entries can."""
+    compared = tuple(names)
+    sides = [", ".join(_comparable(f"{side}.{quoted(name)}", name) for name in compared) for side in ("old", "new")]
+    return f"NOT (struct({sides[0]}) <=> struct({sides[1]}))"
+
+
+def _comparable(value: Sql, name: str) -> Sql:
+    return f"array_sort(map_entries({value}))" if name == INHERITED else value

@@ -57,4 +57,4 @@ def facts(statements: DataFrame, terms: Terms) -> DataFrame:
             IS_CURRENT: no_flag,
             IS_SOURCE_CURRENT: no_flag,
         }
-    ).select(*timeline_columns(terms))
+    ).selectExpr(*timeline_columns(terms))

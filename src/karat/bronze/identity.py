@@ -8,6 +8,8 @@ r"""Who a statement is about, what it says, and whether it was heard before: key
 A hash that is on record is never computed again; `HASH_FORMAT` says by which rules it was made.
 """
 
+from collections.abc import Mapping, Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -30,9 +32,10 @@ from karat.temporal.columns import (
     SOURCE_PATH,
     SOURCE_SYSTEM,
     STATEMENT_HASH,
-    col,
+    quoted,
 )
-from karat.temporal.hashing import NULL_TEXT, SEPARATOR, canonical, text_of
+from karat.temporal.hashing import NULL_TEXT, SEPARATOR, canonical, escape, text_of
+from karat.temporal.sql import Sql, every, literal
 
 HASH_FORMAT = 1
 DELETED_TEXT = "__DELETED__"
@@ -41,61 +44,59 @@ PAIR_SEPARATOR = "||"
 
 def identified(rows: DataFrame, terms: Terms) -> DataFrame:
     """Each row with its business key as one text and its surrogate; both null for a statement of the source itself."""
-    texts = [canonical(col(name), kind) for name, kind in terms.key.items()]
-    has_key = F.lit(True)
-    for name in terms.key:
-        has_key = has_key & col(name).isNotNull()
-    bk = F.when(has_key, F.concat_ws(SEPARATOR, *texts))
-    return rows.withColumn(BK, bk).withColumn(SK, sha256(F.col(BK)))
+    texts = ", ".join(canonical(quoted(name), kind) for name, kind in terms.key.items())
+    has_key = every(f"{quoted(name)} IS NOT NULL" for name in terms.key)
+    bk = F.expr(f"if({has_key}, concat_ws({literal(SEPARATOR)}, {texts}), NULL)")
+    return rows.withColumn(BK, bk).withColumn(SK, F.expr(_sha256(BK)))
 
 
 def attribute_hash(terms: Terms) -> Column:
     """The hash of the state in the row's attribute columns; a delete's covers the deletion alone."""
-    pairs = [_pair(name, col(name), terms.attributes[name]) for name in terms.tracked]
-    state = F.concat_ws(PAIR_SEPARATOR, *pairs) if pairs else F.lit("")
-    return sha256(F.when(F.col(IS_DELETED), F.lit(DELETED_TEXT)).otherwise(state))
+    return F.expr(_state_hash([_pair(name, terms.attributes[name]) for name in terms.tracked]))
 
 
 def with_hashes(rows: DataFrame, terms: Terms) -> DataFrame:
     """Each row with `statement_hash` and `record_hash`, and its `attr_hash` as far as its own words go."""
-    return rows.withColumns({STATEMENT_HASH: _statement_hash(terms), ATTR_HASH: attribute_hash(terms)}).withColumn(
-        RECORD_HASH, sha256(_joined(F.lower(F.hex(STATEMENT_HASH)), F.col(SOURCE_PATH), F.col(SOURCE_FILE)))
+    pairs = {name: f"__karat_pair_{place}" for place, name in enumerate(sorted(terms.attributes))}
+    paired = rows.selectExpr("*", *(f"{_pair(name, terms.attributes[name])} AS {pair}" for name, pair in pairs.items()))
+    hashed = paired.withColumns(
+        {STATEMENT_HASH: F.expr(_statement_hash(pairs)), ATTR_HASH: F.expr(_state_hash([pairs[name] for name in terms.tracked]))}
     )
+    arrived = _joined(f"lower(hex({STATEMENT_HASH}))", SOURCE_PATH, SOURCE_FILE)
+    return hashed.withColumn(RECORD_HASH, F.expr(_sha256(arrived))).drop(*pairs.values())
 
 
-def sha256(text: Column) -> Column:
+def _sha256(text: Sql) -> Sql:
     """32 bytes."""
-    return F.unhex(F.sha2(text, 256))
+    return f"unhex(sha2({text}, 256))"
 
 
-def _statement_hash(terms: Terms) -> Column:
+def _state_hash(pairs: Sequence[Sql]) -> Sql:
+    state = f"concat_ws({literal(PAIR_SEPARATOR)}, {', '.join(pairs)})" if pairs else "''"
+    return _sha256(f"if({IS_DELETED}, {literal(DELETED_TEXT)}, {state})")
+
+
+def _statement_hash(pairs: Mapping[str, Sql]) -> Sql:
     """Key, source, op, times, sequence, and the words. A full row's nulls are left out: a column that is added later changes nothing."""
-    is_full = F.col(LOAD_TYPE) == "FULL"
     words = []
-    for name, kind in sorted(terms.attributes.items()):
-        said_null = F.when(~is_full, F.lit(f"{_escaped_name(name)}=\\{NULL_TEXT}"))
-        said = F.coalesce(_pair(name, col(name), kind), said_null)
-        words.append(F.when(F.array_contains(ASSERTED, name), said))
-    moments = [canonical(F.col(name), T.TimestampType()) for name in (EVENT_TS, SNAPSHOT_TS)]
-    texts = [canonical(F.col(name), T.StringType()) for name in (BK, SOURCE_SYSTEM, OP, SEQUENCE, LOAD_TYPE)]
+    for name, pair in pairs.items():
+        said_null = f"if({LOAD_TYPE} = 'FULL', NULL, {literal(f'{_escaped_name(name)}={chr(92)}{NULL_TEXT}')})"
+        words.append(f"if(array_contains({ASSERTED}, {literal(name)}), coalesce({pair}, {said_null}), NULL)")
+    said = f"concat_ws({', '.join((literal(PAIR_SEPARATOR), *words))})"
+    moments = [canonical(name, T.TimestampType()) for name in (EVENT_TS, SNAPSHOT_TS)]
+    texts = [canonical(name, T.StringType()) for name in (BK, SOURCE_SYSTEM, OP, SEQUENCE, LOAD_TYPE)]
     # what a source says about everything it has, it says of one feed: two feeds' extracts of the same time are two statements
-    texts.append(F.when(F.col(BK).isNull(), canonical(F.col(FEED), T.StringType())))
-    return sha256(F.concat_ws(SEPARATOR, *texts, *moments, F.concat_ws(PAIR_SEPARATOR, *words)))
+    texts.append(f"if({BK} IS NULL, {canonical(FEED, T.StringType())}, NULL)")
+    return _sha256(f"concat_ws({', '.join((literal(SEPARATOR), *texts, *moments, said))})")
 
 
-def _joined(*texts: Column) -> Column:
-    return F.concat_ws(SEPARATOR, *(canonical(text, T.StringType()) for text in texts))
+def _joined(*texts: Sql) -> Sql:
+    return f"concat_ws({literal(SEPARATOR)}, {', '.join(canonical(text, T.StringType()) for text in texts)})"
 
 
-def _pair(name: str, value: Column, kind: T.DataType) -> Column:
+def _pair(name: str, kind: T.DataType) -> Sql:
     """`name=value`, both escaped; null for null."""
-    return F.concat(F.lit(_escaped_name(name) + "="), _escaped(text_of(value, kind)))
-
-
-def _escaped(text: Column) -> Column:
-    for letter in ("\\", "|", "="):
-        text = F.replace(text, F.lit(letter), F.lit("\\" + letter))
-    return text
+    return f"concat({literal(_escaped_name(name) + '=')}, {escape(text_of(quoted(name), kind), chr(92), '|', '=')})"
 
 
 def _escaped_name(name: str) -> str:

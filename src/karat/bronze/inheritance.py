@@ -9,15 +9,14 @@ are remembered, never what was itself inherited, so there is no chain of guesses
     day 3  CRM   name=Bea              inherits status=A: its own word, though CORE's is newer
 """
 
-from collections.abc import Mapping
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.bronze.order import AT, PLACE, before, in_place
+from karat.bronze.order import AT, PLACE
 from karat.bronze.terms import Terms
-from karat.temporal.columns import ASSERTED, INHERITED, IS_DELETED, RECORD_HASH, SOURCE_SYSTEM, col
+from karat.temporal.columns import ASSERTED, BK, INHERITED, IS_DELETED, RECORD_HASH, SOURCE_SYSTEM, quoted
+from karat.temporal.sql import Sql, literal, texts
 
 WHOSE = T.StructType(
     [
@@ -30,6 +29,8 @@ INHERITED_TYPE = T.MapType(T.StringType(), WHOSE)
 
 SPEAKS = "__karat_speaks"
 """Working: whether the statement is remembered; a copy of one that already was, is not."""
+FILL = "__karat_fill"
+"""Working: whether the statement is to be filled in."""
 
 
 def with_inheritance(statements: DataFrame, terms: Terms, fill: Column) -> DataFrame:
@@ -37,22 +38,22 @@ def with_inheritance(statements: DataFrame, terms: Terms, fill: Column) -> DataF
 
     Needs `PLACE` and `SPEAKS`. Other statements, and everything that was said, stay as they are. Grain: one row per statement.
     """
-    memories = {
-        _memory(attribute, index): F.last(_word(attribute, source), ignorenulls=True).over(before(in_place()))
-        for attribute in terms.attributes
-        for index, source in enumerate(terms.sources)
-    }
-    remembered = statements.withColumns(memories)
-    taken = {attribute: _taken(attribute, terms) for attribute in terms.attributes}
-    filled = {attribute: F.when(fill & ~said(attribute), word["value"]).otherwise(col(attribute)) for attribute, word in taken.items()}
-    inherited = F.when(fill, _whose(taken)).otherwise(F.col(INHERITED))
-    kept = [col(name) for name in statements.columns if name not in filled and name != INHERITED]
-    return remembered.select(*kept, *(value.alias(name) for name, value in filled.items()), inherited.alias(INHERITED))
+    kept = [quoted(name) for name in statements.columns if name not in terms.attributes and name != INHERITED]
+    names = [quoted(name) for name in (*terms.attributes, INHERITED)]
+    remembered = statements.withColumn(FILL, fill).selectExpr("*", *_memories(terms))
+    taken = remembered.selectExpr(*kept, *names, FILL, *(f"{_taken(name, terms)} AS {_word_on(name)}" for name in terms.attributes))
+    filled = [f"if({FILL} AND NOT {said(name)}, {_word_on(name)}.value, {quoted(name)}) AS {quoted(name)}" for name in terms.attributes]
+    return taken.selectExpr(*kept, *filled, f"if({FILL}, {_whose(terms)}, {INHERITED}) AS {INHERITED}")
 
 
-def said(attribute: str) -> Column:
+def said(attribute: str) -> Sql:
     """Whether the statement itself spoke of the attribute."""
-    return F.array_contains(ASSERTED, attribute)
+    return f"array_contains({ASSERTED}, {literal(attribute)})"
+
+
+def leaves_something_unsaid(terms: Terms) -> Column:
+    """Whether the statement is silent on any attribute."""
+    return F.expr(f"size(array_except({texts(terms.attributes)}, {ASSERTED})) > 0") if terms.attributes else F.lit(False)
 
 
 def nobodys_word() -> Column:
@@ -60,47 +61,46 @@ def nobodys_word() -> Column:
     return F.create_map().cast(INHERITED_TYPE)
 
 
-def _memory(attribute: str, source: int) -> str:
-    return f"__karat_memory_{source}_{attribute}"
+def _memory(attribute: str, source: int) -> Sql:
+    return quoted(f"__karat_memory_{source}_{attribute}")
 
 
-def _word(attribute: str, source: str) -> Column:
-    """What the row does to one source's memory of an attribute: a word replaces it, a delete wipes it, anything else leaves it."""
-    word = F.struct(
-        F.col(PLACE).alias("place"),
-        F.lit(False).alias("gone"),
-        col(attribute).alias("value"),
-        F.col(SOURCE_SYSTEM).alias("source_system"),
-        F.col(AT).alias("source_event_ts"),
-        F.col(RECORD_HASH).alias("record_hash"),
-    )
-    wiped = word.withField("gone", F.lit(True))
-    is_its = F.col(SPEAKS) & (F.col(SOURCE_SYSTEM) == source)
-    return F.when(is_its & F.col(IS_DELETED), wiped).when(is_its & said(attribute), word)
+def _word_on(attribute: str) -> Sql:
+    return quoted(f"__karat_word_{attribute}")
 
 
-def _taken(attribute: str, terms: Terms) -> Column:
+def _memories(terms: Terms) -> list[Sql]:
+    """Each source's last word on each attribute before the row, as a word that replaces it, or a delete that wipes it."""
+    earlier = f"(PARTITION BY {BK} ORDER BY {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    found = []
+    for attribute in terms.attributes:
+        word = (
+            f"named_struct('place', {PLACE}, 'gone', {IS_DELETED}, 'value', {quoted(attribute)}, 'source_system', {SOURCE_SYSTEM},"
+            f" 'source_event_ts', {AT}, 'record_hash', {RECORD_HASH})"
+        )
+        for index, source in enumerate(terms.sources):
+            changes = f"{SPEAKS} AND {SOURCE_SYSTEM} = {literal(source)} AND ({IS_DELETED} OR {said(attribute)})"
+            found.append(f"last(if({changes}, {word}, NULL), true) OVER {earlier} AS {_memory(attribute, index)}")
+    return found
+
+
+def _taken(attribute: str, terms: Terms) -> Sql:
     """The word a statement inherits: its own source's, else the latest of any; null when nobody spoke."""
-    heard = [_heard(_memory(attribute, index)) for index in range(len(terms.sources))]
-    own = F.coalesce(*(F.when(F.col(SOURCE_SYSTEM) == source, word) for source, word in zip(terms.sources, heard, strict=True)))
-    places = [word["place"] for word in heard]
-    latest = F.greatest(*places) if len(places) > 1 else places[0]
-    anyones = F.coalesce(*(F.when(word["place"] == latest, word) for word in heard))
-    return F.coalesce(own, anyones)
+    memories = [_memory(attribute, index) for index in range(len(terms.sources))]
+    heard = [f"if({memory}.gone, NULL, {memory})" for memory in memories]
+    own = [f"if({SOURCE_SYSTEM} = {literal(source)}, {word}, NULL)" for source, word in zip(terms.sources, heard, strict=True)]
+    places = [f"if({memory}.gone, NULL, {memory}.place)" for memory in memories]
+    latest = f"greatest({', '.join(places)})" if len(places) > 1 else places[0]
+    anyones = [f"if({memory}.place = {latest}, {memory}, NULL)" for memory in memories]
+    return f"coalesce({', '.join((*own, *anyones))})"
 
 
-def _heard(memory: str) -> Column:
-    return F.when(~col(memory)["gone"], col(memory))
-
-
-def _whose(taken: Mapping[str, Column]) -> Column:
+def _whose(terms: Terms) -> Sql:
     """Attribute to the source, time and record of the word it was taken from; only for what was not said and is known."""
-    entries = [
-        F.when(~said(attribute) & word.isNotNull(), F.struct(F.lit(attribute).alias("key"), _as_whose(word).alias("value")))
-        for attribute, word in taken.items()
-    ]
-    return F.map_from_entries(F.array_compact(F.array(*entries))).cast(INHERITED_TYPE)
-
-
-def _as_whose(word: Column) -> Column:
-    return F.struct(*(word[field.name].alias(field.name) for field in WHOSE))
+    entries = []
+    for attribute in terms.attributes:
+        word = _word_on(attribute)
+        whose = ", ".join(f"'{field.name}', {word}.{field.name}" for field in WHOSE)
+        entry = f"named_struct('key', {literal(attribute)}, 'value', named_struct({whose}))"
+        entries.append(f"if({said(attribute)} OR {word} IS NULL, NULL, {entry})")
+    return f"CAST(map_from_entries(array_compact(array({', '.join(entries)}))) AS {INHERITED_TYPE.simpleString()})"

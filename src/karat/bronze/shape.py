@@ -1,12 +1,12 @@
 """The columns of an entity's tables, in their order."""
 
-from pyspark.sql import Column
 from pyspark.sql import types as T
 
 from karat.bronze.inheritance import INHERITED_TYPE
 from karat.bronze.terms import Terms
 from karat.temporal import columns as c
-from karat.temporal.columns import col
+from karat.temporal.columns import quoted
+from karat.temporal.sql import Sql
 
 _TEXT, _TIME, _FLAG, _BYTES, _INT, _LONG = (
     T.StringType(),
@@ -89,14 +89,24 @@ def timeline_schema(terms: Terms) -> T.StructType:
     return _schema(terms, _VERSION)
 
 
-def assertion_columns(terms: Terms) -> list[Column]:
-    """An assertion's columns, cast to the table's types."""
-    return [col(field.name).cast(field.dataType).alias(field.name) for field in assertions_schema(terms)]
+def assertion_columns(terms: Terms) -> list[Sql]:
+    """An assertion's columns, cast to the table's types; for `selectExpr`."""
+    return _cast_to(assertions_schema(terms))
 
 
-def timeline_columns(terms: Terms) -> list[Column]:
-    """A version's columns, cast to the table's types."""
-    return [col(field.name).cast(field.dataType).alias(field.name) for field in timeline_schema(terms)]
+def timeline_columns(terms: Terms) -> list[Sql]:
+    """A version's columns, cast to the table's types; for `selectExpr`."""
+    return _cast_to(timeline_schema(terms))
+
+
+def _cast_to(schema: T.StructType) -> list[Sql]:
+    return [_cast(quoted(field.name), field.dataType.simpleString()) for field in schema]
+
+
+def _cast(name: Sql, kind: str) -> Sql:
+    """The cast; none for a struct, whose fields may have names that do not parse: it has its type already."""
+    is_struct = "struct<" in kind and name != quoted(c.INHERITED)
+    return name if is_struct else f"CAST({name} AS {kind}) AS {name}"
 
 
 def _schema(terms: Terms, owned: dict[str, T.DataType]) -> T.StructType:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
-from karat.bronze.inheritance import SPEAKS, said, with_inheritance
+from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, with_inheritance
 from karat.bronze.loads import FOLLOWS, ROLE, as_facts, in_order, is_snapshot
 from karat.bronze.order import AT, ORDER_FILE, PLACE, in_place, in_place_by_source
 from karat.bronze.shape import timeline_columns
@@ -106,7 +106,7 @@ def versions(statements: DataFrame, terms: Terms) -> DataFrame:
                 CORRECTS: F.lit(None).cast("binary"),
             }
         )
-        .select(*timeline_columns(terms))
+        .selectExpr(*timeline_columns(terms))
     )
 
 
@@ -136,13 +136,10 @@ def collapsed(statements: DataFrame, terms: Terms) -> DataFrame:
 
 def _reconstructed(statements: DataFrame, terms: Terms) -> DataFrame:
     """Unsaid attributes as they were reconstructed on arrival, or anew where they propagate; deletes that follow always anew."""
-    inherits = F.lit(False)
-    for name in terms.attributes:
-        inherits = inherits | ~said(name)
-    follows = F.col(ROLE) == FOLLOWS
     if not terms.propagate and not terms.swept:
         return statements
-    fill = follows | inherits if terms.propagate else follows
+    follows = F.col(ROLE) == FOLLOWS
+    fill = follows | leaves_something_unsaid(terms) if terms.propagate else follows
     filled = with_inheritance(statements, terms, fill)
     return filled.withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
 

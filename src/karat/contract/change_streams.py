@@ -63,7 +63,7 @@ def goldengate(raw: DataFrame) -> DataFrame:
         F.coalesce(F.col(BROKEN), F.when(~F.col(KIND), _fault(image, op, F.lit(False)))).alias(BROKEN),
         _kind(F.col(KIND)).alias(KIND),
         op.alias(IMPLIED_OP),
-        time_in(message["op_ts"]).alias(IMPLIED_TIME),
+        F.expr(time_in(f"{FIELDS}['op_ts']")).alias(IMPLIED_TIME),
         message["pos"].alias(IMPLIED_SEQUENCE),
         no_text().alias(DOCUMENT),
     )

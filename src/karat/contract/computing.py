@@ -39,7 +39,7 @@ def computed(image: DataFrame, wanted: Wanted, columns: Incoming, feed: Feed) ->
         for name in columns.referenced(expression)
     }
     distinct = {name.lower(): name for name in reversed(scope)}
-    spread = image.withColumns({name: scope[name] for name in distinct.values() if name not in image.columns})
+    spread = image.withColumns({name: F.expr(scope[name]) for name in distinct.values() if name not in image.columns})
     attempts = _selected(spread, image.columns, tried, {name: wanted[name] for name in tried}, feed)
     values = [
         direct[name].alias(value_of(name)) if name in direct else outcome(col(value_of(name))).alias(value_of(name)) for name in wanted
@@ -54,15 +54,15 @@ def _direct(expression: Expression, columns: Incoming, feed: Feed) -> Column | N
     if _is_path(expression, feed):
         return json_at(F.col(DOCUMENT), expression.text.strip()) if expression.text.strip().startswith("$") else None
     if columns.found(expression.text):  # the name of a column, whatever it would mean in SQL
-        return columns.value(expression.text)
+        return F.expr(columns.value(expression.text))
     if not (parts := expression.parts):
         return None
     whole, head = ".".join(parts), parts[0]
     if len(parts) == 1 or columns.found(whole) or not columns.found(head):
-        return columns.value(whole)
+        return F.expr(columns.value(whole))
     if columns.types is not None:
         return None
-    return json_at(columns.value(head), "$" + "".join(f"['{part}']" for part in parts[1:]))
+    return json_at(F.expr(columns.value(head)), "$" + "".join(f"['{part}']" for part in parts[1:]))
 
 
 def _tried(expression: Expression, columns: Incoming, feed: Feed) -> Callable[[], Column]:

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.contract.columns import DOCUMENT
 from karat.contract.expressions import Expression
-from karat.sources.raw import CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, ROW, is_typed, no_text
+from karat.sources.raw import CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, ROW, is_typed
+from karat.temporal.columns import quoted
+from karat.temporal.sql import NO_TEXT, Sql, literal, some
 
 _BESIDE: Final = {"_file": FILE, "_change_type": CHANGE, "_commit_version": COMMIT, "_commit_timestamp": COMMITTED_AT, "payload": DOCUMENT}
 """What every record has beside its own columns, and where it stands."""
@@ -32,16 +34,16 @@ class Incoming:
         same = (known for known in self.names if known.lower() == name.lower())
         return tuple(sorted(same, key=lambda known: (known != name, known)))
 
-    def value(self, name: str) -> Column:
+    def value(self, name: str) -> Sql:
         """What a record says under this name; null where it says nothing."""
         if name in self.beside:
-            return F.col(self.beside[name])
+            return self.beside[name]
         found = self.found(name)
         if self.types is not None:
-            return F.col(ROW)[found[0]] if found else no_text()
-        value = _field(found[-1]) if found else no_text()
+            return f"{ROW}.{quoted(found[0])}" if found else NO_TEXT
+        value = _field(found[-1]) if found else NO_TEXT
         for earlier in reversed(found[:-1]):
-            value = F.when(F.map_contains_key(F.col(FIELDS), earlier), _field(earlier)).otherwise(value)
+            value = f"if({_has(earlier)}, {_field(earlier)}, {value})"
         return value
 
     def type_of(self, name: str) -> T.DataType:
@@ -51,23 +53,15 @@ class Incoming:
         found = self.found(name)
         return T.StringType() if self.types is None or not found else self.types[found[0]]
 
-    def has(self, name: str) -> Column:
+    def has(self, name: str) -> Sql:
         """Whether a record says anything under this name, be it null."""
-        if name in self.beside:
-            return F.lit(True)
-        return self._has_any(self.found(name))
+        return "true" if name in self.beside else _has_any(self.found(name))
 
-    def unheard(self, name: str) -> Column:
+    def unheard(self, name: str) -> Sql:
         """The fields of a record that this name could mean and that another one spoke for; an array."""
-        found, fields = self.found(name), F.col(FIELDS)
-        after = [F.when(self._has_any(found[:place]), F.lit(later)) for place, later in enumerate(found) if place]
-        return F.array_intersect(F.array_compact(F.array(*after)), F.map_keys(fields))
-
-    def _has_any(self, names: tuple[str, ...]) -> Column:
-        has = F.lit(False)
-        for name in names:
-            has = has | F.map_contains_key(F.col(FIELDS), name)
-        return F.coalesce(has, F.lit(False))
+        found = self.found(name)
+        after = [f"if({_has_any(found[:place])}, {literal(later)}, NULL)" for place, later in enumerate(found) if place]
+        return f"array_intersect(array_compact(array({', '.join(after)})), map_keys({FIELDS}))"
 
     def referenced(self, expression: Expression) -> tuple[str, ...]:
         """The columns an expression speaks of: of `a.b` the column of that name if there is one, else `a`."""
@@ -92,9 +86,17 @@ def field_names(image: DataFrame) -> tuple[str, ...]:
     return tuple(sorted(row["name"] for row in found))
 
 
-def _field(name: str) -> Column:
+def _field(name: str) -> Sql:
     # not fields[name]: Spark takes that for cheap and looks it up again wherever the value is used
-    return F.try_element_at(F.col(FIELDS), F.lit(name))
+    return f"try_element_at({FIELDS}, {literal(name)})"
+
+
+def _has(name: str) -> Sql:
+    return f"map_contains_key({FIELDS}, {literal(name)})"
+
+
+def _has_any(names: tuple[str, ...]) -> Sql:
+    return f"coalesce({some(_has(name) for name in names)}, false)"
 
 
 def _row_type(image: DataFrame) -> T.StructType:

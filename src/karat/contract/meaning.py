@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.window import Window
@@ -12,6 +12,7 @@ from karat.contract.reading import Reading
 from karat.contract.wanted import setting
 from karat.sources.raw import CHANGE, COMMIT, no_text
 from karat.temporal.columns import col
+from karat.temporal.sql import Sql, every, literal, some, texts
 
 OP: Final = "__karat_op"
 """Working: c, r, u, d, t, or null."""
@@ -36,23 +37,22 @@ _WORDS: Final = {
 
 def with_op(rows: DataFrame, reading: Reading) -> DataFrame:
     """Rows with what happened: the feed's word, else the envelope's; a delete by predicate or by change feed is one whatever the word."""
-    word = reading.text(setting("op")) if reading.wants("op") else F.col(IMPLIED_OP)
-    spelled = F.lower(F.trim(word))
-    op = no_text()
-    for letter, words in _WORDS.items():
-        op = F.when(spelled.isin(*words), F.lit(letter)).otherwise(op)
+    word = reading.text(setting("op")) if reading.wants("op") else IMPLIED_OP
+    spelled = f"lower(trim({word}))"
+    words = " ".join(f"WHEN {spelled} IN ({', '.join(map(literal, known))}) THEN '{letter}'" for letter, known in _WORDS.items())
+    op = f"CASE {words} END"
     if reading.wants("delete_when"):
-        gone = F.coalesce(reading.value(setting("delete_when")).try_cast("boolean"), F.lit(False))
-        op = F.when(gone & ~F.coalesce(op == "t", F.lit(False)), F.lit("d")).otherwise(op)
+        gone = f"coalesce(try_cast({reading.value(setting('delete_when'))} AS BOOLEAN), false)"
+        op = f"if({gone} AND NOT coalesce({op} = 't', false), 'd', {op})"
     if CHANGE in rows.columns:
-        op = F.when(F.col(CHANGE) == "delete", F.lit("d")).otherwise(op)
-    return rows.select("*", op.alias(OP), F.nullif(spelled, F.lit("")).alias(OP_WORD))
+        op = f"if({CHANGE} = 'delete', 'd', {op})"
+    return rows.selectExpr("*", f"{op} AS {OP}", f"nullif({spelled}, '') AS {OP_WORD}")
 
 
 def with_load_type(rows: DataFrame, reading: Reading) -> DataFrame:
     """Rows with their load type. What says nothing about it is partial: then only what it carries is taken for said."""
     if reading.wants("load_type"):
-        marker = F.upper(F.trim(reading.text(setting("load_type"))))
+        marker = F.upper(F.trim(F.expr(reading.text(setting("load_type")))))
         unmarked = F.lit("PARTIAL") if reading.is_evidence_only else no_text()
         return rows.select("*", F.when(marker.isin("FULL", "PARTIAL"), marker).otherwise(unmarked).alias(LOAD_TYPE))
     fixed = "FULL" if reading.feed.load_type == "FULL" else "PARTIAL"
@@ -64,7 +64,7 @@ def with_list(rows: DataFrame, reading: Reading) -> DataFrame:
     name = setting("asserted")
     if name not in reading.wanted:
         return rows.select("*", F.lit(None).cast("array<string>").alias(LISTED))
-    value, text = reading.value(name), F.trim(reading.text(name))
+    value, text = F.expr(reading.value(name)), F.trim(F.expr(reading.text(name)))
     if isinstance(reading.types[name], T.ArrayType):
         named = value.cast("array<string>")
     else:
@@ -73,48 +73,42 @@ def with_list(rows: DataFrame, reading: Reading) -> DataFrame:
     return rows.select("*", F.transform(named, F.lower).alias(LISTED))
 
 
-def is_about_nothing_else() -> Column:
-    """Whether a row says only that something is gone."""
-    return F.coalesce(F.col(OP).isin("d", "t"), F.lit(False))
-
-
-def says(reading: Reading, attribute: str) -> Column:
-    """Whether a row says something about an attribute, be it null."""
+def says(reading: Reading, attribute: str) -> Sql:
+    """Whether a row says something about an attribute, be it null; one that tells that something is gone says nothing else."""
     if attribute in reading.drift.unsaid:  # the source has no such column at all: it cannot mean null by that
-        return F.lit(False)
-    named = F.when(F.col(LISTED).isNotNull(), _is_listed(reading, attribute)).otherwise(_is_carried(reading, attribute))
-    return ~is_about_nothing_else() & F.coalesce((F.col(LOAD_TYPE) == "FULL") | named, F.lit(False))
+        return "false"
+    named = _is_carried(reading, attribute)
+    if reading.wants("asserted"):
+        named = f"if({LISTED} IS NOT NULL, {_is_listed(reading, attribute)}, {named})"
+    return f"NOT coalesce({OP} IN ('d', 't'), false) AND coalesce({LOAD_TYPE} = 'FULL' OR ({named}), false)"
 
 
 def without_replaced(rows: DataFrame, reading: Reading) -> DataFrame:
     """Rows of a change feed, where a delete whose key the same commit wrote again is ignored: that was a replacement. Grain: unchanged."""
     if COMMIT not in rows.columns:
         return rows
-    same_key = Window.partitionBy(F.col(COMMIT), *(reading.text(name) for name in reading.entity.key))
+    same_key = Window.partitionBy(F.col(COMMIT), *(F.expr(reading.text(name)) for name in reading.entity.key))
     is_delete = F.col(CHANGE) == "delete"
     written_again = F.max(~is_delete).over(same_key)
     kind = F.when(F.col(COMMIT).isNotNull() & is_delete & written_again, F.lit("ignored")).otherwise(F.col(KIND))
     return rows.select(*(col(name) for name in rows.columns if name != KIND), kind.alias(KIND))
 
 
-def _is_listed(reading: Reading, attribute: str) -> Column:
+def _is_listed(reading: Reading, attribute: str) -> Sql:
     """By the attribute's name, or by that of a column it is made of."""
     names = {attribute.lower(), *(name.lower() for name in reading.columns.referenced(reading.wanted[attribute]))}
-    return F.arrays_overlap(F.col(LISTED), F.array(*(F.lit(name) for name in sorted(names))))
+    return f"arrays_overlap({LISTED}, {texts(sorted(names))})"
 
 
-def _is_carried(reading: Reading, attribute: str) -> Column:
+def _is_carried(reading: Reading, attribute: str) -> Sql:
     """By the record's own fields where they tell; else by there being a value."""
-    has_value = reading.value(attribute).isNotNull()
+    has_value = f"{reading.value(attribute)} IS NOT NULL"
     if not reading.tells_presence:
         return has_value
     expression = reading.wanted[attribute]
     whole = reading.columns.found(expression.text)
     spoken_of = (expression.text,) if whole else reading.columns.referenced(expression)
     present = [reading.columns.has(name) for name in spoken_of]
-    if not present:
-        return F.lit(True)
-    every, some = present[0], present[0]
-    for one in present[1:]:
-        every, some = every & one, some | one
-    return every | (some & has_value)
+    if len(present) == 1:
+        return present[0]
+    return f"({every(present)}) OR (({some(present)}) AND {has_value})" if present else "true"

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.entity import Feed, FilesSource
@@ -14,7 +12,8 @@ from karat.contract.drift import Drift
 from karat.contract.incoming import Incoming
 from karat.contract.wanted import Wanted, setting, value_of
 from karat.sources.raw import text_of
-from karat.temporal.columns import col
+from karat.temporal.columns import quoted
+from karat.temporal.sql import Sql, literal
 
 
 @dataclass(frozen=True)
@@ -60,19 +59,20 @@ class Reading:
         """Whether the feed has this setting."""
         return setting(name) in self.wanted
 
-    def value(self, name: str) -> Column:
+    def value(self, name: str) -> Sql:
         """The value computed for a key column, an attribute or a setting."""
-        return col(value_of(name))
+        return quoted(value_of(name))
 
-    def text(self, name: str) -> Column:
+    def text(self, name: str) -> Sql:
         """The same as text."""
         return text_of(self.value(name), self.types[name])
 
 
-def shown(text: Column) -> Column:
+def shown(text: Sql) -> Sql:
     """A value in a message: in quotes, and not longer than a line."""
-    cut = F.when(F.char_length(text) > LONGEST, F.concat(F.left(text, F.lit(LONGEST)), F.lit("…"))).otherwise(text)
-    return F.coalesce(F.concat(F.lit("'"), cut, F.lit("'")), F.lit("nothing"))
+    cut = f"if(char_length({text}) > {LONGEST}, concat(left({text}, {LONGEST}), '…'), {text})"
+    quote = literal("'")
+    return f"coalesce(concat({quote}, {cut}, {quote}), 'nothing')"
 
 
 LONGEST = 80

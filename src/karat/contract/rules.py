@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import reduce
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from karat.contract.meaning import LISTED, LOAD_TYPE, OP, OP_WORD
 from karat.contract.reading import Reading, shown
 from karat.contract.wanted import failure_of, setting
 from karat.sources.raw import BROKEN, FIELDS
-from karat.temporal.columns import col
+from karat.temporal.columns import quoted
+from karat.temporal.sql import Sql, literal
 
 
 @dataclass(frozen=True)
@@ -19,13 +16,13 @@ class Rule:
     """What a row must not be."""
 
     name: str
-    broken_when: Column
-    reason: Column
+    broken_when: Sql
+    reason: Sql
 
 
-def rules(reading: Reading, misfit: Callable[[str], Column], time: Column, snapshot: Column) -> tuple[Rule, ...]:
+def rules(reading: Reading, misfit: Callable[[str], Sql], time: Sql, snapshot: Sql) -> tuple[Rule, ...]:
     """The rules a feed's rows are held against; `misfit`, `time` and `snapshot` say where a row's values stand."""
-    unparsable = Rule("unparsable", F.col(BROKEN).isNotNull(), F.col(BROKEN))
+    unparsable = Rule("unparsable", f"{BROKEN} IS NOT NULL", BROKEN)
     if reading.is_evidence_only:
         return (unparsable,)
     return (
@@ -39,34 +36,33 @@ def rules(reading: Reading, misfit: Callable[[str], Column], time: Column, snaps
     )
 
 
-def verdict(held: tuple[Rule, ...]) -> Column:
+def verdict(held: tuple[Rule, ...]) -> Sql:
     """The rule that refuses a row and its reason, as a struct; null for one that none refuses."""
-    none = F.lit(None).cast("struct<rule:string,reason:string>")
-    return reduce(lambda later, rule: F.when(rule.broken_when, _said(rule)).otherwise(later), reversed(held), none)
+    answers = (f"WHEN {rule.broken_when} THEN struct({literal(rule.name)} AS rule, {rule.reason} AS reason)" for rule in held)
+    return f"CASE {' '.join(answers)} END"
 
 
-def _said(rule: Rule) -> Column:
-    return F.struct(F.lit(rule.name).alias("rule"), rule.reason.alias("reason"))
-
-
-def misfit_reason(reading: Reading, name: str) -> Column:
+def misfit_reason(reading: Reading, name: str) -> Sql:
     """Why a value does not fit."""
-    failed = F.lit(f"{name}: {reading.wanted[name].text} cannot be computed for this row")
-    return F.when(col(failure_of(name)), failed).otherwise(
-        F.concat(F.lit(f"{name}: "), shown(reading.text(name)), F.lit(f" does not fit {reading.ddl(name)}"))
-    )
+    failed = literal(f"{name}: {reading.wanted[name].text} cannot be computed for this row")
+    unfit = _told(f"{name}: ", shown(reading.text(name)), f" does not fit {reading.ddl(name)}")
+    return f"if({quoted(failure_of(name))}, {failed}, {unfit})"
+
+
+def _told(before: str, value: Sql, after: str) -> Sql:
+    return f"concat({literal(before)}, {value}, {literal(after)})"
 
 
 def _drift_rules(reading: Reading) -> Iterator[Rule]:
     policy, found = reading.feed.drift, reading.drift
     if found.new and policy.new_columns == "quarantine":
-        strange = F.map_filter(
-            F.col(FIELDS), lambda name, value: name.isin(*found.new) & (F.lit(reading.columns.types is None) | value.isNotNull())
-        )
-        names = F.concat_ws(", ", F.array_sort(F.map_keys(strange)))
-        yield Rule("drift", F.size(strange) > 0, F.concat(F.lit("column nobody declared: "), names))
+        is_there = "true" if reading.columns.types is None else "value IS NOT NULL"
+        names = ", ".join(map(literal, found.new))
+        strange = f"map_filter({FIELDS}, (name, value) -> name IN ({names}) AND {is_there})"
+        listed = f"concat_ws(', ', array_sort(map_keys({strange})))"
+        yield Rule("drift", f"size({strange}) > 0", f"concat('column nobody declared: ', {listed})")
     if found.missing and policy.missing_columns == "quarantine":
-        yield Rule("drift", F.lit(True), F.lit(f"column missing from the batch: {', '.join(found.missing)}"))
+        yield Rule("drift", "true", literal(f"column missing from the batch: {', '.join(found.missing)}"))
 
 
 _RULE_OF = {"event_time": "event time", "op": "op", "load_type": "load marker", "snapshot_of": "snapshot time"}
@@ -77,52 +73,49 @@ def _failure_rules(reading: Reading) -> Iterator[Rule]:
         if not reading.wants(name) or (name == "event_time" and reading.entity.declared.time_basis == "platform"):
             continue
         expression = reading.wanted[setting(name)]
-        reason = F.lit(f"{name}: {expression.text} cannot be computed for this row")
-        yield Rule(_RULE_OF.get(name, "type"), col(failure_of(setting(name))), reason)
+        reason = literal(f"{name}: {expression.text} cannot be computed for this row")
+        yield Rule(_RULE_OF.get(name, "type"), quoted(failure_of(setting(name))), reason)
 
 
 def _marker_rules(reading: Reading) -> Iterator[Rule]:
-    unknown = F.col(OP).isNull() & F.col(OP_WORD).isNotNull()
-    yield Rule("op", unknown, F.concat(F.lit("op: "), shown(F.col(OP_WORD)), F.lit(" is none of c, r, u, d, t")))
+    yield Rule("op", f"{OP} IS NULL AND {OP_WORD} IS NOT NULL", _told("op: ", shown(OP_WORD), " is none of c, r, u, d, t"))
     if reading.wants("load_type"):
         marker = shown(reading.text(setting("load_type")))
-        reason = F.concat(F.lit(f"{reading.wanted[setting('load_type')].text}: "), marker, F.lit(" is neither FULL nor PARTIAL"))
-        yield Rule("load marker", F.col(LOAD_TYPE).isNull(), reason)
+        reason = _told(f"{reading.wanted[setting('load_type')].text}: ", marker, " is neither FULL nor PARTIAL")
+        yield Rule("load marker", f"{LOAD_TYPE} IS NULL", reason)
     if reading.wants("asserted"):
         text = reading.text(setting("asserted"))
-        reason = F.concat(F.lit("asserted: "), shown(text), F.lit(" is no list of columns"))
-        yield Rule("type", text.isNotNull() & F.col(LISTED).isNull(), reason)
+        yield Rule("type", f"{text} IS NOT NULL AND {LISTED} IS NULL", _told("asserted: ", shown(text), " is no list of columns"))
 
 
-def _needs_key() -> Column:
-    return F.coalesce(F.col(OP) != "t", F.lit(True))
+_NEEDS_KEY = f"coalesce({OP} != 't', true)"
 
 
 def _key_rules(reading: Reading) -> Iterator[Rule]:
     for name in reading.entity.key:
-        nothing = reading.value(name).isNull() & ~col(failure_of(name))
-        yield Rule("null key", _needs_key() & nothing, F.lit(f"{name} is null"))
+        nothing = f"{reading.value(name)} IS NULL AND NOT {quoted(failure_of(name))}"
+        yield Rule("null key", f"{_NEEDS_KEY} AND {nothing}", literal(f"{name} is null"))
 
 
-def _type_rules(reading: Reading, misfit: Callable[[str], Column]) -> Iterator[Rule]:
+def _type_rules(reading: Reading, misfit: Callable[[str], Sql]) -> Iterator[Rule]:
     for name in reading.entity.key:
-        yield Rule("type", _needs_key() & misfit(name), misfit_reason(reading, name))
+        yield Rule("type", f"{_NEEDS_KEY} AND {misfit(name)}", misfit_reason(reading, name))
     if reading.keeps_misfits:
         return
     for name in reading.entity.attributes:
         yield Rule("type", misfit(name), misfit_reason(reading, name))
 
 
-def _time_rules(reading: Reading, time: Column, snapshot: Column) -> Iterator[Rule]:
+_NO_TIME = " is no time between the years 1 and 9999"
+
+
+def _time_rules(reading: Reading, time: Sql, snapshot: Sql) -> Iterator[Rule]:
     if reading.entity.declared.time_basis != "platform":
-        told = shown(reading.text(setting("event_time"))) if reading.wants("event_time") else F.lit("the message's own time")
+        told = shown(reading.text(setting("event_time"))) if reading.wants("event_time") else literal("the message's own time")
         what = reading.wanted[setting("event_time")].text if reading.wants("event_time") else "time"
-        reason = F.concat(F.lit(f"{what}: "), told, F.lit(" is no time between the years 1 and 9999"))
-        yield Rule("event time", time.isNull(), reason)
+        yield Rule("event time", f"{time} IS NULL", _told(f"{what}: ", told, _NO_TIME))
     if reading.wants("snapshot_of"):
-        is_snapshot = (F.col(LOAD_TYPE) == "FULL") & F.col(OP).isNull()
+        is_snapshot = f"{LOAD_TYPE} = 'FULL' AND {OP} IS NULL"
         told = shown(reading.text(setting("snapshot_of")))
-        reason = F.concat(
-            F.lit(f"{reading.wanted[setting('snapshot_of')].text}: "), told, F.lit(" is no time between the years 1 and 9999")
-        )
-        yield Rule("snapshot time", is_snapshot & snapshot.isNull(), reason)
+        reason = _told(f"{reading.wanted[setting('snapshot_of')].text}: ", told, _NO_TIME)
+        yield Rule("snapshot time", f"{is_snapshot} AND {snapshot} IS NULL", reason)

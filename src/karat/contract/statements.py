@@ -40,9 +40,10 @@ from karat.contract.rules import misfit_reason, rules, verdict
 from karat.contract.times import is_in_range, time_of
 from karat.contract.wanted import failure_of, setting, wanted_columns, wanted_settings
 from karat.errors import ContractBreach
-from karat.sources.raw import BROKEN, CHANGE, COMMITTED_AT, FIELDS, FIELDS_TYPE, FILE, PATH, no_text
-from karat.temporal.columns import col
+from karat.sources.raw import BROKEN, CHANGE, COMMITTED_AT, FIELDS, FIELDS_TYPE, FILE, PATH
+from karat.temporal.columns import col, quoted
 from karat.temporal.moments import moment
+from karat.temporal.sql import NO_TEXT, Sql, literal, texts
 
 TIME: Final = "__karat_time"
 SNAPSHOT: Final = "__karat_snapshot"
@@ -108,7 +109,7 @@ def _misfit(name: str) -> str:
 
 def _with_said(rows: DataFrame, reading: Reading) -> DataFrame:
     """Rows with whether they say something about each attribute."""
-    return rows.select("*", *(says(reading, name).alias(_said(name)) for name in reading.entity.attributes))
+    return rows.selectExpr("*", *(f"{says(reading, name)} AS {quoted(_said(name))}" for name in reading.entity.attributes))
 
 
 def _with_fitted(rows: DataFrame, reading: Reading) -> DataFrame:
@@ -116,23 +117,26 @@ def _with_fitted(rows: DataFrame, reading: Reading) -> DataFrame:
     names = (*reading.entity.key, *reading.entity.attributes)
     values = {name: comparable(rows, reading.value(name), reading.types[name], reading.ddl(name)) for name in names}
     cast = rows.select("*", *(cast_to(*values[name], reading.ddl(name)).alias(_cast(name)) for name in names))
-    kept = [col(name) for name in rows.columns]
-    fitted = {name: F.when(fits(values[name][0], col(_cast(name)), values[name][1], reading.ddl(name)), col(_cast(name))) for name in names}
-    settled = cast.select(*kept, *(fitted[name].alias(_fitted(name)) for name in names))
-    return settled.select("*", *(_does_not_fit(reading, name).alias(_misfit(name)) for name in names))
+    fitted = []
+    for name in names:
+        found, held = values[name]
+        value = quoted(_cast(name))
+        fitted.append(f"if({fits(found, value, held, reading.ddl(name))}, {value}, NULL) AS {quoted(_fitted(name))}")
+    settled = cast.selectExpr(*map(quoted, rows.columns), *fitted)
+    return settled.selectExpr("*", *(f"{_does_not_fit(reading, name)} AS {quoted(_misfit(name))}" for name in names))
 
 
-def _does_not_fit(reading: Reading, name: str) -> Column:
+def _does_not_fit(reading: Reading, name: str) -> Sql:
     """Whether there is a value that does not fit, or that could not be computed; of an attribute only where it is said."""
-    misfit = col(failure_of(name)) | (reading.value(name).isNotNull() & col(_fitted(name)).isNull())
-    return misfit if name in reading.entity.key else misfit & col(_said(name))
+    misfit = f"({quoted(failure_of(name))} OR ({reading.value(name)} IS NOT NULL AND {quoted(_fitted(name))} IS NULL))"
+    return misfit if name in reading.entity.key else f"{misfit} AND {quoted(_said(name))}"
 
 
 def _with_times(rows: DataFrame, reading: Reading) -> DataFrame:
     """Rows with the moment they speak of and, those of an extract, the extract's."""
     timed = rows.select("*", _time(rows, reading).alias(TIME))
     name = setting("snapshot_of")
-    as_of = time_of(reading.value(name), reading.types[name]) if name in reading.wanted else F.col(TIME)
+    as_of = F.expr(time_of(reading.value(name), reading.types[name]) if name in reading.wanted else TIME)
     is_snapshot = (F.col(LOAD_TYPE) == "FULL") & F.col(OP).isNull()
     return timed.select("*", F.when(is_snapshot, as_of).alias(SNAPSHOT))
 
@@ -142,8 +146,8 @@ def _time(rows: DataFrame, reading: Reading) -> Column:
         return moment(reading.ingest_ts)
     name = setting("event_time")
     if name not in reading.wanted:
-        return F.when(is_in_range(F.col(IMPLIED_TIME)), F.col(IMPLIED_TIME))
-    told = time_of(reading.value(name), reading.types[name])
+        return F.when(F.expr(is_in_range(IMPLIED_TIME)), F.col(IMPLIED_TIME))
+    told = F.expr(time_of(reading.value(name), reading.types[name]))
     asks_the_feed = {"_commit_timestamp", "_change_type"} & set(reading.columns.referenced(reading.wanted[name]))
     if CHANGE not in rows.columns or asks_the_feed:
         return told
@@ -153,23 +157,22 @@ def _time(rows: DataFrame, reading: Reading) -> Column:
 
 def _judged(rows: DataFrame, reading: Reading) -> DataFrame:
     """Rows with the gate's answer."""
-    held = rules(reading, lambda name: col(_misfit(name)), F.col(TIME), F.col(SNAPSHOT))
-    heard = rows.select("*", F.when(F.col(KIND) == "row", verdict(held)).alias(VERDICT))
-    answer = F.col(VERDICT)
-    reasoned = heard.select(*(col(name) for name in rows.columns), answer["reason"].alias(REASON), answer["rule"].alias(RULE))
-    kind = F.when(F.col(REASON).isNotNull(), F.lit("refused")).otherwise(F.col(KIND))
-    return reasoned.select(*(col(name) for name in reasoned.columns if name != KIND), kind.alias(KIND))
+    held = rules(reading, lambda name: quoted(_misfit(name)), TIME, SNAPSHOT)
+    heard = rows.selectExpr("*", f"if({KIND} = 'row', {verdict(held)}, NULL) AS {VERDICT}")
+    kept = [quoted(name) for name in rows.columns if name != KIND]
+    kind = f"if({VERDICT}.reason IS NOT NULL, 'refused', {KIND}) AS {KIND}"
+    return heard.selectExpr(*kept, f"{VERDICT}.reason AS {REASON}", f"{VERDICT}.rule AS {RULE}", kind)
 
 
 def _stated(rows: DataFrame, reading: Reading) -> DataFrame:
     """The statement itself."""
     entity, feed = reading.entity, reading.feed
     basis = F.lit(None if reading.is_evidence_only else entity.declared.time_basis)
-    sequence = reading.text(setting("sequence")) if reading.wants("sequence") else F.col(IMPLIED_SEQUENCE)
-    asserted = [F.when(_asserts(reading, name), F.lit(name)) for name in entity.attributes]
+    sequence = F.expr(reading.text(setting("sequence")) if reading.wants("sequence") else IMPLIED_SEQUENCE)
+    asserted = ", ".join(f"if({_asserts(reading, name)}, {literal(name)}, NULL)" for name in entity.attributes)
     columns = {
         **{name: col(_fitted(name)) for name in entity.key},
-        **{name: F.when(_asserts(reading, name), col(_fitted(name))) for name in entity.attributes},
+        **{name: F.expr(f"if({_asserts(reading, name)}, {quoted(_fitted(name))}, NULL)") for name in entity.attributes},
         "source_system": F.lit(feed.source_system),
         "source_type": F.lit("file" if isinstance(feed.source, FilesSource) else "table"),
         "source_path": F.col(PATH),
@@ -181,7 +184,7 @@ def _stated(rows: DataFrame, reading: Reading) -> DataFrame:
         "load_type": F.col(LOAD_TYPE),
         "precedence_rank": F.lit(feed.precedence_rank).cast("int"),
         "is_deleted": F.coalesce(F.col(OP) == "d", F.lit(False)),
-        "asserted_columns": F.array_compact(F.array(*asserted)),
+        "asserted_columns": F.expr(f"array_compact(array({asserted}))"),
         "time_basis": basis.cast("string"),
         "snapshot_ts": F.col(SNAPSHOT),
         "extra": _extra(reading),
@@ -193,9 +196,10 @@ def _stated(rows: DataFrame, reading: Reading) -> DataFrame:
     return rows.select(*(named[name].alias(name) for name in statement_columns(entity)))
 
 
-def _asserts(reading: Reading, name: str) -> Column:
+def _asserts(reading: Reading, name: str) -> Sql:
     """Whether a row says something about an attribute that the attribute can hold."""
-    return col(_said(name)) & ~col(_misfit(name)) if reading.keeps_misfits else col(_said(name))
+    said = quoted(_said(name))
+    return f"{said} AND NOT {quoted(_misfit(name))}" if reading.keeps_misfits else said
 
 
 def _extra(reading: Reading) -> Column:
@@ -205,8 +209,8 @@ def _extra(reading: Reading) -> Column:
         kept = _undeclared(reading)
     names = (*reading.entity.key, *reading.entity.attributes) if reading.is_evidence_only else reading.entity.attributes
     if reading.keeps_misfits:
-        entries = [F.when(col(_misfit(name)), F.struct(F.lit(name).alias("key"), reading.text(name).alias("value"))) for name in names]
-        misfits = F.map_from_entries(F.array_compact(F.array(*entries)))
+        entries = (f"if({quoted(_misfit(name))}, struct({literal(name)} AS key, {reading.text(name)} AS value), NULL)" for name in names)
+        misfits = F.expr(f"map_from_entries(array_compact(array({', '.join(entries)})))")
         kept = F.map_concat(misfits, F.map_filter(kept, lambda name, _: ~F.map_contains_key(misfits, name)))
     return F.when((F.size(kept) > 0) & F.col(BROKEN).isNull(), kept)
 
@@ -218,18 +222,19 @@ def _undeclared(reading: Reading) -> Column:
         return F.col(FIELDS)
     spoken_of = sorted({name for expression in reading.wanted.values() for name in columns.referenced(expression)})
     doubled = [columns.unheard(name) for name in spoken_of if len(columns.found(name)) > 1]
-    unheard = F.array_except(F.flatten(F.array(*doubled)), F.array(*(F.lit(name) for name in spoken_of))) if doubled else None
-    return F.map_filter(
-        F.col(FIELDS), lambda name, _: ~name.isin(*used) | (F.lit(False) if unheard is None else F.array_contains(unheard, name))
-    )
+    is_unheard = "false"
+    if doubled:
+        unheard = f"array_except(flatten(array({', '.join(doubled)})), {texts(spoken_of)})"
+        is_unheard = f"array_contains({unheard}, name)"
+    return F.expr(f"map_filter({FIELDS}, (name, value) -> name NOT IN ({', '.join(map(literal, used))}) OR {is_unheard})")
 
 
 def _fail_on_misfits(rows: DataFrame, reading: Reading) -> None:
     """The policy `fail` for values that do not fit: one look for the first of them."""
-    reason = no_text()
-    for name in reversed(reading.entity.attributes):
-        reason = F.when(col(_misfit(name)), misfit_reason(reading, name)).otherwise(reason)
-    found = rows.where((F.col(KIND) == "row") & F.col(BROKEN).isNull()).select(reason.alias("reason")).where("reason is not null").first()
+    reasons = " ".join(f"WHEN {quoted(_misfit(name))} THEN {misfit_reason(reading, name)}" for name in reading.entity.attributes)
+    reason = f"CASE {reasons} ELSE {NO_TEXT} END" if reasons else NO_TEXT
+    readable = rows.where((F.col(KIND) == "row") & F.col(BROKEN).isNull())
+    found = readable.selectExpr(f"{reason} AS reason").where("reason is not null").first()
     if found is not None:
         message = f"feed {reading.feed.name}: {found['reason']}"
         remedy = "mend the source, change the declared type, or set drift.type_changes of the feed to quarantine or keep"

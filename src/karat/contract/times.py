@@ -7,7 +7,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.temporal.moments import moment
+from karat.temporal.moments import micros_of
+from karat.temporal.sql import Sql, literal
 
 _FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
@@ -17,29 +18,30 @@ _EPOCHS: Final = {10: 1_000_000, 13: 1_000, 16: 1}
 """Microseconds in a unit, by how many digits a moment since 2001 has in it."""
 
 
-def time_of(value: Column, data_type: T.DataType) -> Column:
+def time_of(value: Sql, data_type: T.DataType) -> Sql:
     """The point in time a value tells; null where it tells none between the years 1 and 9999.
 
     Texts are ISO dates and times, with or without an offset (UTC), or whole seconds, milli-, micro- or nanoseconds since 1970.
     """
     match data_type:
         case T.TimestampType() | T.TimestampNTZType() | T.DateType():
-            told = value.cast("timestamp")
+            told = f"CAST({value} AS TIMESTAMP)"
         case T.StringType():
             told = time_in(value)
         case _:
-            told = time_in(value.cast("string"))
-    return F.when(is_in_range(told), told)
+            told = time_in(f"CAST({value} AS STRING)")
+    return f"if({is_in_range(told)}, {told}, NULL)"
 
 
-def time_in(text: Column) -> Column:
+def time_in(text: Sql) -> Sql:
     """The point in time a text tells, in whatever year."""
-    digits = F.trim(text)
-    told = F.when(text.rlike(BEGINS_WITH_A_DATE), text.try_cast("timestamp"))
+    digits = f"trim({text})"
+    told = [f"WHEN rlike({text}, {literal(BEGINS_WITH_A_DATE)}) THEN try_cast({text} AS TIMESTAMP)"]
     for length, micros in _EPOCHS.items():
-        told = told.when(digits.rlike(rf"^\d{{{length}}}$"), F.timestamp_micros(digits.try_cast("bigint") * F.lit(micros)))
-    nanos = F.substring(digits, 1, 16).try_cast("bigint")
-    return told.when(digits.rlike(r"^\d{19}$"), F.timestamp_micros(nanos))
+        pattern = literal(rf"^\d{{{length}}}$")
+        told.append(f"WHEN rlike({digits}, {pattern}) THEN timestamp_micros(try_cast({digits} AS BIGINT) * {micros})")
+    nanos = f"try_cast(substring({digits}, 1, 16) AS BIGINT)"
+    return f"CASE {' '.join(told)} WHEN rlike({digits}, {literal('^[0-9]{19}$')}) THEN timestamp_micros({nanos}) END"
 
 
 def epoch_time(text: Column, micros: int) -> Column:
@@ -47,6 +49,6 @@ def epoch_time(text: Column, micros: int) -> Column:
     return F.timestamp_micros(F.try_multiply(text.try_cast("bigint"), F.lit(micros).cast("bigint")))
 
 
-def is_in_range(time: Column) -> Column:
+def is_in_range(time: Sql) -> Sql:
     """Whether a point in time lies between the years 1 and 9999, UTC."""
-    return time.between(moment(_FIRST), moment(_LAST))
+    return f"{time} BETWEEN timestamp_micros({micros_of(_FIRST)}) AND timestamp_micros({micros_of(_LAST)})"

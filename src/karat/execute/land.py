@@ -165,12 +165,12 @@ def _statements(batch: DataFrame, complete: Complete | None, tally: Tally, site:
         )
     )
     if not tally.unsaid:
-        return stamped.transform(complete_as_said).select(*assertion_columns(site.terms))
+        return stamped.transform(complete_as_said).selectExpr(*assertion_columns(site.terms))
     evidence = site.tables.read(site.entity.assertions)
     keys = stamped.where(leaves_unsaid(site.terms)).select(SK).distinct()
     prior = about(evidence, keys)
     prior = prior.unionByName(of_sources(evidence)) if site.terms.swept else prior
-    return stamped.transform(reconstructed, prior, site.terms).select(*assertion_columns(site.terms))
+    return stamped.transform(reconstructed, prior, site.terms).selectExpr(*assertion_columns(site.terms))
 
 
 def _followed(arrivals: Arrivals, site: Site) -> Written:

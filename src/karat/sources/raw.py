@@ -10,7 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.temporal.columns import col
+from karat.temporal.columns import col, quoted
+from karat.temporal.sql import Sql
 
 LINE: Final = "__karat_line"
 """Working: the record's own text, where it has one: a line of JSON, a document, a malformed row of a csv file."""
@@ -57,22 +58,24 @@ def fields_of(names: tuple[str, ...], values: list[Column]) -> Column:
     return F.map_from_arrays(F.array(*(F.lit(name) for name in names)), F.array(*values))
 
 
-def text_of(value: Column, data_type: T.DataType) -> Column:
+def text_of(value: Sql, data_type: T.DataType) -> Sql:
     """A typed value as text that keeps everything: nested ones as JSON, bytes as base64."""
     match data_type:
+        case T.StringType():
+            return value
         case T.BinaryType():
-            return F.base64(value)
+            return f"base64({value})"
         case T.ArrayType() | T.MapType() | T.StructType():
-            return F.to_json(value, {"ignoreNullFields": "false"})
+            return f"to_json({value}, map('ignoreNullFields', 'false'))"
         case T.VariantType():
-            return F.to_json(value)
+            return f"to_json({value})"
         case _:
-            return value.cast("string")
+            return f"CAST({value} AS STRING)"
 
 
 def typed_record(rows: DataFrame, *, without: tuple[str, ...] = ()) -> tuple[Column, Column]:
     """FIELDS and ROW of rows with typed columns."""
     chosen = [field for field in rows.schema if field.name not in without]
     names = tuple(field.name for field in chosen)
-    fields = fields_of(names, [text_of(col(field.name), field.dataType) for field in chosen])
+    fields = fields_of(names, [F.expr(text_of(quoted(field.name), field.dataType)) for field in chosen])
     return fields, F.struct(*(col(name) for name in names))

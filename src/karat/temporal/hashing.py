@@ -11,7 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.temporal.columns import col
+from karat.temporal.columns import quoted
+from karat.temporal.sql import Sql, literal
 
 NULL_TEXT: Final = "__NULL__"
 SEPARATOR: Final = "|"
@@ -22,24 +23,31 @@ DECIMAL_SCALE: Final = 6
 def hash_of(names: Sequence[str], schema: T.StructType, algorithm: str) -> Column:
     """The hash of the named columns in the order given, as lower-case hex; a column the schema lacks counts as null."""
     types = {field.name.lower(): field.dataType for field in schema}
-    parts = [canonical(col(name), types[name.lower()]) if name.lower() in types else F.lit(NULL_TEXT) for name in names]
-    text = F.concat_ws(SEPARATOR, *parts) if parts else F.lit("")
-    return F.md5(text) if algorithm == "md5" else F.sha2(text, 256)
+    parts = [canonical(quoted(name), types[name.lower()]) if name.lower() in types else literal(NULL_TEXT) for name in names]
+    text = f"concat_ws({literal(SEPARATOR)}, {', '.join(parts)})" if parts else "''"
+    return F.expr(f"md5({text})" if algorithm == "md5" else f"sha2({text}, 256)")
 
 
-def canonical(value: Column, data_type: T.DataType) -> Column:
+def canonical(value: Sql, data_type: T.DataType) -> Sql:
     """The value as text that is equal exactly when the value is; never null."""
-    text = text_of(value, data_type)
-    escaped = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit(SEPARATOR), F.lit("\\" + SEPARATOR))
-    told_apart = F.when(escaped == NULL_TEXT, F.lit("\\" + NULL_TEXT)).otherwise(escaped)
-    return F.coalesce(told_apart, F.lit(NULL_TEXT))
+    escaped = escape(text_of(value, data_type), "\\", SEPARATOR)
+    if isinstance(data_type, T.StringType):  # the only one that can read like nothing
+        escaped = f"if({escaped} = {literal(NULL_TEXT)}, {literal(chr(92) + NULL_TEXT)}, {escaped})"
+    return f"coalesce({escaped}, {literal(NULL_TEXT)})"
 
 
-def text_of(value: Column, data_type: T.DataType) -> Column:  # noqa: PLR0911  (one line per type)
+def escape(text: Sql, *letters: str) -> Sql:
+    """The text with a backslash before each of these letters."""
+    for letter in letters:
+        text = f"replace({text}, {literal(letter)}, {literal(chr(92) + letter)})"
+    return text
+
+
+def text_of(value: Sql, data_type: T.DataType) -> Sql:  # noqa: PLR0911  (one line per type)
     """The value as plain text, nothing escaped yet; null for null."""
     match data_type:
         case T.StringType():
-            return F.trim(value)
+            return f"trim({value})"
         case T.TimestampType():
             return _moment_text(_without_zone(value))
         case T.TimestampNTZType():
@@ -47,55 +55,61 @@ def text_of(value: Column, data_type: T.DataType) -> Column:  # noqa: PLR0911  (
         case T.DecimalType():
             return _decimal_text(value, data_type.scale)
         case T.FloatType() | T.DoubleType():
-            return F.when(value == 0, F.lit("0.0")).otherwise(value.cast("string"))
+            return f"if({value} = 0, '0.0', CAST({value} AS STRING))"
         case T.BinaryType():
-            return F.lower(F.hex(value))
+            return f"lower(hex({value}))"
         case T.MapType() | T.StructType() | T.ArrayType():
             return _nested_text(value, data_type)
         case T.VariantType():
-            return F.to_json(value)
+            return f"to_json({value})"
         case _:
-            return value.cast("string")
+            return f"CAST({value} AS STRING)"
 
 
-def _nested_text(value: Column, data_type: T.MapType | T.StructType | T.ArrayType) -> Column:
+def _nested_text(value: Sql, data_type: T.MapType | T.StructType | T.ArrayType, depth: int = 0) -> Sql:
     """The parts' own canonical texts as JSON; a map's entries in order, since it has none of its own."""
+    part = f"part{depth}"
     match data_type:
         case T.ArrayType():
-            return F.to_json(F.transform(value, lambda item: canonical(item, data_type.elementType)))
+            return f"to_json(transform({value}, {part} -> {_part(part, data_type.elementType, depth)}))"
         case T.StructType():
-            parts = [canonical(value.getField(field.name), field.dataType) for field in data_type]
-            return F.when(value.isNotNull(), F.to_json(F.array(*parts)))
+            parts = [_part(f"{value}.{quoted(field.name)}", field.dataType, depth) for field in data_type]
+            return f"if({value} IS NOT NULL, to_json(array({', '.join(parts)})), NULL)"
         case T.MapType():
-            entries = F.transform(
-                F.map_entries(value),
-                lambda entry: F.struct(canonical(entry["key"], data_type.keyType), canonical(entry["value"], data_type.valueType)),
-            )
-            return F.to_json(F.array_sort(entries))
+            key, held = _part(f"{part}.key", data_type.keyType, depth), _part(f"{part}.value", data_type.valueType, depth)
+            return f"to_json(array_sort(transform(map_entries({value}), {part} -> struct({key}, {held}))))"
 
 
-def _without_zone(value: Column) -> Column:
+def _part(value: Sql, data_type: T.DataType, depth: int) -> Sql:
+    """A part's canonical text; inside a nested one the variables of its lambdas are told from those around it."""
+    if isinstance(data_type, (T.MapType, T.StructType, T.ArrayType)):
+        escaped = escape(_nested_text(value, data_type, depth + 1), "\\", SEPARATOR)
+        return f"coalesce({escaped}, {literal(NULL_TEXT)})"
+    return canonical(value, data_type)
+
+
+def _without_zone(value: Sql) -> Sql:
     """A point in time as UTC's calendar has it, out of reach of the session's zone and its lost and doubled hours."""
-    seconds = (F.unix_micros(value).cast("decimal(20,0)") / F.lit(1_000_000)).cast("decimal(20,6)")
-    return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz") + F.make_dt_interval(secs=seconds)
+    seconds = f"CAST(CAST(unix_micros({value}) AS DECIMAL(20,0)) / 1000000 AS DECIMAL(20,6))"
+    return f"(TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {seconds}))"
 
 
-def _moment_text(value: Column) -> Column:
+def _moment_text(value: Sql) -> Sql:
     """`yyyy-MM-dd HH:mm:ss.SSSSSS` of a time without a zone; a cast, because formatting would go through the session's own zone."""
-    text = value.cast("string")
-    fraction = F.when(F.instr(text, ".") > 0, F.substring_index(text, ".", -1)).otherwise(F.lit(""))
-    return F.concat(F.substring_index(text, ".", 1), F.lit("."), F.rpad(fraction, 6, "0"))
+    text = f"CAST({value} AS STRING)"
+    fraction = f"if(instr({text}, '.') > 0, substring_index({text}, '.', -1), '')"
+    return f"concat(substring_index({text}, '.', 1), '.', rpad({fraction}, 6, '0'))"
 
 
-def _decimal_text(value: Column, scale: int) -> Column:
+def _decimal_text(value: Sql, scale: int) -> Sql:
     """Plain digits with a fixed number of places; padded as text, since a cast to more places could overflow.
 
     Spark writes a small number of many places as 1E-9 when ANSI is off: one is added to the places, so that no exponent appears.
     """
     if scale > DECIMAL_SCALE:
-        sign = F.when(value < 0, F.lit("-")).otherwise(F.lit(""))
-        whole = F.floor(F.abs(value)).cast("string")
-        places = F.substring(((F.abs(value % F.lit(1).cast("decimal(1,0)"))) + F.lit(1).cast("decimal(1,0)")).cast("string"), 3, scale)
-        return F.when(value.isNotNull(), F.concat(sign, whole, F.lit("."), places))
+        one = "CAST(1 AS DECIMAL(1,0))"
+        places = f"substring(CAST(abs({value} % {one}) + {one} AS STRING), 3, {scale})"
+        whole = f"CAST(floor(abs({value})) AS STRING)"
+        return f"if({value} IS NOT NULL, concat(if({value} < 0, '-', ''), {whole}, '.', {places}), NULL)"
     padding = "0" * (DECIMAL_SCALE - scale)
-    return F.concat(value.cast("string"), F.lit(padding if scale else f".{padding}"))
+    return f"concat(CAST({value} AS STRING), {literal(padding if scale else f'.{padding}')})"

@@ -14,9 +14,14 @@ def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
 
 
+def micros_of(value: datetime) -> int:
+    """The other way round."""
+    return (value - EPOCH) // timedelta(microseconds=1)
+
+
 def moment(value: datetime) -> Column:
     """A point in time as a literal column."""
-    return F.timestamp_micros(F.lit((value - EPOCH) // timedelta(microseconds=1)))
+    return F.expr(f"timestamp_micros({micros_of(value)})")
 
 
 def interval(text: str) -> Column:
