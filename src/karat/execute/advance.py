@@ -1,8 +1,9 @@
 """The timeline brought up to date with the evidence: one MERGE of what differs, carrying the evidence's version it has consumed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from karat.bronze.continuation import EARLIEST, WOKEN, Past, continued, is_late, is_tangled, spans, still_matters
@@ -14,9 +15,10 @@ from karat.config.resolved import Entity
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
+from karat.execute.pace import interpreted
 from karat.execute.tables import SOURCE, TARGET, Merge
 from karat.state.commits import Commit, Written
-from karat.temporal.columns import ACT, BK, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
+from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
 from karat.temporal.moments import from_micros, moment
 
 
@@ -31,6 +33,8 @@ class Arrivals:
     past: Past = field(default_factory=Past)
     few: bool = True
     """Whether its keys can be broadcast; if not, nearly everything is concerned and is made anew from the evidence."""
+    very_few: bool = False
+    """Whether they are so few that compiling would take longer than it saves."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,10 @@ class Ground:
 
 def advance(arrivals: Arrivals, ground: Ground, commit: Commit) -> Written:
     """What the arrivals change, in one commit; no commit when they change nothing."""
-    return write(changes_of(arrivals, ground), ground, commit)
+    changes = changes_of(arrivals, ground)
+    with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few and not arrivals.silenced):
+        settled = settled_acts(changes)
+    return write(settled, ground, commit)
 
 
 def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:
@@ -68,18 +75,34 @@ def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:
     return _made_anew(arrivals, ground)
 
 
-def write(changes: DataFrame, ground: Ground, commit: Commit) -> Written:
-    """The acts in one commit: a MERGE, or an append where nothing held is concerned."""
+@dataclass(frozen=True)
+class Acts:
+    """Acts computed once, and a summary of them: for each kind where the first version concerned begins."""
+
+    rows: DataFrame
+    kinds: Sequence[Row]
+
+
+def settled_acts(changes: DataFrame) -> Acts:
+    """The changes, computed."""
     acts = kept(changes)
-    found = acts.groupBy(ACT, WAS_LIVE).count().collect()
-    if not found:
+    return Acts(acts, acts.groupBy(ACT, WAS_LIVE).agg(F.min(EFFECTIVE_FROM).cast("string").alias("first")).collect())
+
+
+def write(acts: Acts, ground: Ground, commit: Commit) -> Written:
+    """The acts in one commit: a MERGE, an append where nothing held is concerned, nothing where nothing differs."""
+    if not acts.kinds:
         return Written()
     tables, timeline = ground.tables, ground.entity.timeline
-    concerned = [row for row in found if row[ACT] != "insert"]
+    concerned = [row for row in acts.kinds if row[ACT] != "insert"]
     if not concerned:
-        return tables.append(acts.drop(ACT, WAS_LIVE), timeline, commit)
-    only_live = not ground.terms.is_transaction and all(row[WAS_LIVE] for row in concerned)
-    return tables.merge(_merge(acts, ground.terms, only_live=only_live), timeline, commit)
+        return tables.append(acts.rows.drop(ACT, WAS_LIVE), timeline, commit)
+    on = [f"{TARGET}.{name} = {SOURCE}.{name}" for name in IDENTITY]
+    # literals, because only they keep files unopened: of closed versions when none is concerned, and of older ones
+    if not ground.terms.is_transaction and all(row[WAS_LIVE] for row in concerned):
+        on.append(f"{TARGET}.{IS_SOURCE_CURRENT} = true")
+    on.append(f"{TARGET}.{EFFECTIVE_FROM} >= TIMESTAMP'{min(row['first'] for row in concerned)}'")
+    return tables.merge(_merge(acts.rows, ground.terms, on), timeline, commit)
 
 
 def _made_anew(arrivals: Arrivals, ground: Ground) -> DataFrame:
@@ -94,13 +117,15 @@ def _made_anew(arrivals: Arrivals, ground: Ground) -> DataFrame:
 def _continued(arrivals: Arrivals, ground: Ground) -> DataFrame:
     """Keys from the versions they have where these tell enough, the others from their evidence."""
     new = arrivals.rows.where(F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull())
-    span = kept(spans(new, arrivals.past))
+    with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
+        span = kept(spans(new, arrivals.past))
     live = kept(_live(span, ground))
-    look = _look(live, span, ground.terms)
+    with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
+        look = _look(live, span, ground.terms)
     relevant, some_tangled = live, look.tangled
     if look.late:
         relevant = kept(live.unionByName(_closed(span, ground, look.earliest)))
-        some_tangled = look.woken or bool(relevant.where(is_tangled(ground.terms)).take(1))
+        some_tangled = look.woken or bool(relevant.agg(F.max(is_tangled(ground.terms))).collect()[0][0])
     columns = [col(name) for name in timeline_schema(ground.terms).names]
     if not some_tangled:
         return ground.differences(continued(relevant, new, ground.terms), relevant.select(*columns))
@@ -151,14 +176,12 @@ def _from_evidence(keys: DataFrame, ground: Ground, *, few: bool = True) -> Data
     evidence = ground.evidence
     history = about(evidence, keys, few=few)
     history = history.unionByName(of_sources(evidence)) if ground.terms.swept else history
-    fresh = timeline(history, ground.terms)
-    return ground.differences(fresh, about(ground.held, keys, few=few))
+    held = about(ground.held, keys, few=few)
+    if few:  # little of much: the search through the tables is one thing, what is made of its finds another
+        history, held = kept(history), kept(held)
+    return ground.differences(timeline(history, ground.terms), held)
 
 
-def _merge(changes: DataFrame, terms: Terms, *, only_live: bool) -> Merge:
-    """By identity; a literal keeps closed versions out of sight when none of them is concerned."""
-    on = [f"{TARGET}.{name} = {SOURCE}.{name}" for name in IDENTITY]
-    if only_live:
-        on.append(f"{TARGET}.{IS_SOURCE_CURRENT} = true")
+def _merge(changes: DataFrame, terms: Terms, on: Sequence[str]) -> Merge:
     columns = timeline_schema(terms).names
     return Merge(changes.drop(WAS_LIVE), " AND ".join(on), ACT, [name for name in columns if name not in IDENTITY], columns, deletes=True)

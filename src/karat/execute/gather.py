@@ -25,6 +25,10 @@ Entry = Mapping[str, Any]
 """What a feed's part of the next commit says about how far it was read."""
 
 
+SMALL = 32 * 1024 * 1024
+"""Bytes of files that are still little."""
+
+
 @dataclass(frozen=True)
 class Part:
     """What one feed hands over."""
@@ -50,6 +54,11 @@ class Gathered:
     def rows(self) -> DataFrame | None:
         """Every feed's statements; None when no feed has anything new."""
         return reduce(DataFrame.unionByName, (part.rows for part in self.parts)) if self.parts else None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is known to be little: files say how large they are, tables do not."""
+        return all(part.files for part in self.parts) and sum(file.size for part in self.parts for file in part.files) <= SMALL
 
     @property
     def empty(self) -> tuple[Part, ...]:

@@ -24,6 +24,7 @@ from karat.execute.evidence import about, of_sources, prepare, speakers, terms_o
 from karat.execute.gather import Gathered, gather
 from karat.execute.kept import kept
 from karat.execute.outcome import Outcome
+from karat.execute.pace import interpreted
 from karat.execute.refused import keep_refused
 from karat.execute.snapshots import Complete, completeness, without_suspicious
 from karat.execute.tally import Tally, latest, tally_of
@@ -37,6 +38,8 @@ from karat.temporal.moments import moment
 FEW = 500_000
 """Up to here a batch's keys are broadcast."""
 ROWS_PER_PARTITION = 50_000
+FEW_TO_INTERPRET = 100_000
+"""Up to here compiling would take longer than it saves."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +69,15 @@ def land(stage: Land, world: World) -> Outcome:
     """Let the timeline catch up, read what is new, land it, and let the timeline follow. Nothing new: nothing written."""
     site = site_of(stage.entity, world)
     behind = catch_up(site, stage.since)
-    news = gather(site.entity, site.previous.position, site.tables, world.stamp.started_at)
+    with interpreted(site.tables.session):
+        news = gather(site.entity, site.previous.position, site.tables, world.stamp.started_at)
     if news.rows is None:
         changed = bool(behind.inserted or behind.updated or behind.deleted)
         rows = Rows(0, 0, 0, 0, 0, behind.inserted, behind.updated, behind.deleted)
         return news.concluded(Outcome("succeeded" if changed else "unchanged", rows, position=_consumed(site), notes=news.notes))
-    rows, suspicions = land_batch(kept(news.rows), news, site)
+    with interpreted(site.tables.session, few=news.is_small):
+        batch = kept(news.rows)
+    rows, suspicions = land_batch(batch, news, site)
     return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=(*news.notes, *suspicions)))
 
 
@@ -110,20 +116,15 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
 
     Returns the account, and what is suspicious without being wrong.
     """
-    site.tables.session.conf.set("spark.sql.adaptive.enabled", "false")
     prepare(site.entity, site.terms, site.tables, site.commit())
     batch = without_suspicious(batch, site.entity, site.terms, site.tables)
-    tally = tally_of(batch, site.terms, site.world.stamp.started_at)
-    few = tally.read <= FEW
-    if few:
-        site.tables.session.conf.set("spark.sql.shuffle.partitions", str(1 + tally.read // ROWS_PER_PARTITION))
+    tally = _counted(batch, news, site)
     if (tally.refused or news.empty) and not site.replayed:  # what a replay refuses is on record already
         keep_refused(batch, news.empty, site.entity, site.tables, site.commit(started_at=site.world.stamp.started_at.isoformat()))
     complete = completeness(batch, site.entity)
     past = _past(site, tally, complete)
     site = replace(site, terms=replace(site.terms, swept=bool(past.sweeps), shown_apart=bool(past.shows_apart)))
-    landing = kept(_statements(batch, complete, tally, site))
-    counts = landing.agg(F.count(F.lit(1)).alias("rows"), F.sum(F.col(COPIES) - 1).alias("copies")).first()
+    landing, copies = _landing(batch, complete, tally, site)
     extra = complete.rows if complete else 0
     commit = site.commit(
         feeds=news.entries(site.entity, site.tables, site.commit()),
@@ -131,24 +132,46 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
         replayed=list(site.replayed),
         **_remembered(past),
     )
-    written = site.tables.append(landing, site.entity.assertions, commit)
-    copies = int((counts["copies"] if counts else 0) or 0)
-    _balanced(tally, written.inserted - extra, copies)
+    landed = site.tables.append(landing, site.entity.assertions, commit).inserted - extra
+    _balanced(tally, landed, copies)
     swept = {*tally.truncates, *(complete.until if complete else ())}
-    followed = _followed(Arrivals(landing, tuple(sorted(swept)), past, few=few), site)
-    landed = written.inserted - extra
+    few, very_few = tally.read <= FEW, tally.read <= FEW_TO_INTERPRET
+    followed = _followed(Arrivals(landing, tuple(sorted(swept)), past, few=few, very_few=very_few), site)
     rows = Rows(tally.read, landed, copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
     return rows, (f"{tally.ahead} rows speak of a time after the run's own",) if tally.ahead else ()
 
 
-def _statements(batch: DataFrame, complete: Complete | None, tally: Tally, site: Site) -> DataFrame:
-    """The admitted rows as assertions, whole. Grain: one row per statement and file, and one per complete snapshot."""
+def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
+    """The batch counted, and the stage's session set up for one of its size."""
+    session = site.tables.session
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    # what is merged is kept: computed once, the same however often Delta looks
+    session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
+    with interpreted(session, few=news.is_small):
+        tally = tally_of(batch, site.terms, site.world.stamp.started_at)
+    if tally.read <= FEW:
+        session.conf.set("spark.sql.shuffle.partitions", str(1 + tally.read // ROWS_PER_PARTITION))
+    return tally
+
+
+def _landing(batch: DataFrame, complete: Complete | None, tally: Tally, site: Site) -> tuple[DataFrame, int]:
+    """What lands, computed; and how many copies were collapsed in it."""
+    stamped = _stamped(batch, complete, site)
+    prior = _prior(stamped, site) if tally.unsaid else None
+    with interpreted(site.tables.session, few=tally.read <= FEW_TO_INTERPRET):
+        landing = kept(_whole(stamped, prior, site))
+        counts = landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0]
+    return landing, int(counts[0] or 0)
+
+
+def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFrame:
+    """The admitted rows with who they are about and when they came. Grain: one row per statement and file, and per snapshot."""
     said = batch.where(F.col(KIND) == "row")
     if complete:
         said = said.unionByName(complete.frame)
     # an attribute that is no longer declared is on record still: nobody speaks of it any more
     retired = {name: F.lit(None).cast(kind) for name, kind in site.terms.attributes.items() if name not in said.columns}
-    stamped = (
+    return (
         said.drop(*GATE)
         .withColumns(retired)
         .transform(identified, site.terms)
@@ -164,13 +187,20 @@ def _statements(batch: DataFrame, complete: Complete | None, tally: Tally, site:
             }
         )
     )
-    if not tally.unsaid:
-        return stamped.transform(complete_as_said).selectExpr(*assertion_columns(site.terms))
+
+
+def _prior(stamped: DataFrame, site: Site) -> DataFrame:
+    """What is on record about the keys of statements that leave something unsaid. Grain: as the evidence."""
     evidence = site.tables.read(site.entity.assertions)
     keys = stamped.where(leaves_unsaid(site.terms)).select(SK).distinct()
     prior = about(evidence, keys)
-    prior = prior.unionByName(of_sources(evidence)) if site.terms.swept else prior
-    return stamped.transform(reconstructed, prior, site.terms).selectExpr(*assertion_columns(site.terms))
+    return kept(prior.unionByName(of_sources(evidence)) if site.terms.swept else prior)
+
+
+def _whole(stamped: DataFrame, prior: DataFrame | None, site: Site) -> DataFrame:
+    """The rows as assertions, what they left unsaid filled in. Grain: unchanged."""
+    filled = stamped.transform(complete_as_said) if prior is None else stamped.transform(reconstructed, prior, site.terms)
+    return filled.selectExpr(*assertion_columns(site.terms))
 
 
 def _followed(arrivals: Arrivals, site: Site) -> Written:
