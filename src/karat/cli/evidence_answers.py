@@ -52,10 +52,15 @@ def verify(folder: Path, names: Sequence[str], variables: Variables, voice: Voic
         for difference in each.differences:
             voice.say(f"  {difference['bk']} {difference['source_system']} from {difference['effective_from']}: {difference['what']}")
             for column, values in difference.get("columns", {}).items():
-                voice.say(f"    {column}: held {values['held']!r}, the evidence says {values['evidence']!r}")
+                voice.say(f"    {column}: held {_readable(values['held'])}, the evidence says {_readable(values['evidence'])}")
     if not all(each.equal for each in found):
         voice.say("remedy: `karat maintain rebuild-from-raw` writes what the evidence says")
         raise typer.Exit(FAILED)
+
+
+def _readable(value: object) -> str:
+    """A value in a line: bytes as the hex digits every other tool shows them as."""
+    return bytes(value).hex() if isinstance(value, bytes | bytearray) else repr(value)
 
 
 def maintain(folder: Path, what: str, names: Sequence[str], variables: Variables, voice: Voice, hours: int) -> None:  # noqa: PLR0913, PLR0917

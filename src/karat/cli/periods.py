@@ -15,6 +15,8 @@ LANE = 72
 """How many letters a lane is wide."""
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
 OFF_TERMINAL = 200
+EVERYTHING = {"absent": "the snapshot was complete: whatever it does not show is gone", "t": "everything is gone"}
+"""What a source says about all it has, in words."""
 
 
 def history_picture(told: History) -> None:
@@ -98,7 +100,7 @@ def _statements(told: History) -> Table:
     for row in told.statements:
         said = ", ".join(f"{name}={_shown(row[name])}" for name in row["asserted_columns"] or [])
         op = row["op"] or ("snapshot" if row["load_type"] == "FULL" else "upsert")
-        about = "everything" if row["bk"] is None else said
+        about = EVERYTHING.get(row["op"], "everything") if row["bk"] is None else said
         mark = Text("late", style="bold red") if row[LATE] else Text("")
         table.add_row(
             _short(row["source_event_ts"]), row["source_system"], op, about, _short(row["ingest_ts"]), row["source_file"] or "", mark

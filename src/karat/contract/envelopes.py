@@ -13,7 +13,7 @@ from karat.config.resolved import FeedOf
 from karat.contract.change_streams import debezium, goldengate
 from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND, ORIGINAL
 from karat.contract.payloads import payload
-from karat.sources.raw import BROKEN, CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, LINE, PATH, ROW, no_text
+from karat.sources.raw import BROKEN, CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, GONE, LINE, PATH, ROW, no_text
 
 
 def images(raw: DataFrame, feed: FeedOf) -> DataFrame:
@@ -47,4 +47,4 @@ def flat(raw: DataFrame) -> DataFrame:
 
 
 def _implied_op(raw: DataFrame) -> Column:
-    return F.when(F.col(CHANGE) == "delete", F.lit("d")) if CHANGE in raw.columns else no_text()
+    return F.when(F.col(CHANGE).isin(*GONE), F.lit("d")) if CHANGE in raw.columns else no_text()

@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 from karat.contract.columns import IMPLIED_OP, KIND
 from karat.contract.reading import Reading
 from karat.contract.wanted import setting
-from karat.sources.raw import CHANGE, COMMIT, no_text
+from karat.sources.raw import BEFORE, CHANGE, COMMIT, GONE, no_text
 from karat.temporal.columns import col
 from karat.temporal.sql import Sql, every, literal, some, texts
 
@@ -45,7 +45,7 @@ def with_op(rows: DataFrame, reading: Reading) -> DataFrame:
         gone = f"coalesce(try_cast({reading.value(setting('delete_when'))} AS BOOLEAN), false)"
         op = f"if({gone} AND NOT coalesce({op} = 't', false), 'd', {op})"
     if CHANGE in rows.columns:
-        op = f"if({CHANGE} = 'delete', 'd', {op})"
+        op = f"if({CHANGE} IN ({', '.join(map(literal, GONE))}), 'd', {op})"
     return rows.selectExpr("*", f"{op} AS {OP}", f"nullif({spelled}, '') AS {OP_WORD}")
 
 
@@ -84,14 +84,19 @@ def says(reading: Reading, attribute: str) -> Sql:
 
 
 def without_replaced(rows: DataFrame, reading: Reading) -> DataFrame:
-    """Rows of a change feed, where a delete whose key the same commit wrote again is ignored: that was a replacement. Grain: unchanged."""
+    """Rows of a change feed, where a delete whose key the same commit wrote again is ignored: that was a replacement.
+
+    A row as it was before an update is no record of its own: it is only here when its key was not written again, which deletes it.
+    Grain: one row per record.
+    """
     if COMMIT not in rows.columns:
         return rows
     same_key = Window.partitionBy(F.col(COMMIT), *(F.expr(reading.text(name)) for name in reading.entity.key))
-    is_delete = F.col(CHANGE) == "delete"
-    written_again = F.max(~is_delete).over(same_key)
-    kind = F.when(F.col(COMMIT).isNotNull() & is_delete & written_again, F.lit("ignored")).otherwise(F.col(KIND))
-    return rows.select(*(col(name) for name in rows.columns if name != KIND), kind.alias(KIND))
+    is_delete = F.col(CHANGE).isin(*GONE)
+    written_again = F.col(COMMIT).isNotNull() & is_delete & F.max(~is_delete).over(same_key)
+    kind = F.when(written_again, F.when(F.col(CHANGE) == BEFORE, F.lit(BEFORE)).otherwise(F.lit("ignored"))).otherwise(F.col(KIND))
+    judged = rows.select(*(col(name) for name in rows.columns if name != KIND), kind.alias(KIND))
+    return judged.where(F.col(KIND) != BEFORE)
 
 
 def _is_listed(reading: Reading, attribute: str) -> Sql:

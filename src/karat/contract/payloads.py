@@ -11,7 +11,7 @@ from karat.contract.expressions import Expression
 from karat.contract.incoming import field_names, incoming
 from karat.contract.wanted import failure_of, value_of
 from karat.sources.documents import bare, is_json
-from karat.sources.raw import BROKEN, CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, LINE, PATH, ROW, is_typed, no_text
+from karat.sources.raw import BROKEN, CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, GONE, LINE, PATH, ROW, is_typed, no_text
 
 _XML = "__karat_xml"
 
@@ -37,7 +37,7 @@ def payload(raw: DataFrame, feed: Feed) -> DataFrame:
         BROKEN,
         F.when(F.col(KIND), F.lit("row")).otherwise(F.lit("ignored")).alias(KIND),
         F.when(F.col(KIND) & F.col(BROKEN).isNull(), text).alias(DOCUMENT),
-        (F.when(F.col(CHANGE) == "delete", F.lit("d")) if CHANGE in raw.columns else no_text()).alias(IMPLIED_OP),
+        (F.when(F.col(CHANGE).isin(*GONE), F.lit("d")) if CHANGE in raw.columns else no_text()).alias(IMPLIED_OP),
         F.lit(None).cast("timestamp").alias(IMPLIED_TIME),
         no_text().alias(IMPLIED_SEQUENCE),
     )

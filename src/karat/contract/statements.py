@@ -40,7 +40,7 @@ from karat.contract.rules import misfit_reason, rules, verdict
 from karat.contract.times import is_in_range, time_of
 from karat.contract.wanted import failure_of, setting, wanted_columns, wanted_settings
 from karat.errors import ContractBreach
-from karat.sources.raw import BROKEN, CHANGE, COMMITTED_AT, FIELDS, FIELDS_TYPE, FILE, PATH
+from karat.sources.raw import BROKEN, CHANGE, COMMITTED_AT, FIELDS, FIELDS_TYPE, FILE, GONE, PATH
 from karat.temporal.columns import col, quoted
 from karat.temporal.moments import moment
 from karat.temporal.sql import NO_TEXT, Sql, literal, texts
@@ -152,7 +152,7 @@ def _time(rows: DataFrame, reading: Reading) -> Column:
     if CHANGE not in rows.columns or asks_the_feed:
         return told
     # a row that is gone carries the time it was last written; it is gone since the commit
-    return F.when(F.col(CHANGE) == "delete", F.col(COMMITTED_AT)).otherwise(told)
+    return F.when(F.col(CHANGE).isin(*GONE), F.col(COMMITTED_AT)).otherwise(told)
 
 
 def _judged(rows: DataFrame, reading: Reading) -> DataFrame:

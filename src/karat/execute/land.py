@@ -27,6 +27,7 @@ from karat.execute.outcome import Outcome
 from karat.execute.pace import interpreted
 from karat.execute.refused import keep_refused
 from karat.execute.snapshots import Complete, completeness, without_suspicious
+from karat.execute.suspicion import Watch
 from karat.execute.tally import Tally, latest, tally_of
 from karat.execute.world import World
 from karat.plan.stages import Land
@@ -58,6 +59,11 @@ class Site:
     def ground(self) -> Ground:
         """Where its timeline stands."""
         return Ground(self.entity, self.terms, self.tables)
+
+    @property
+    def watch(self) -> Watch:
+        """What is looked out for, given how far its sources had got."""
+        return Watch(self.entity, self.previous.position.get("reached", {}), self.world.stamp.started_at)
 
     def commit(self, **position: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
         """The next commit to the evidence."""
@@ -130,6 +136,7 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),
         replayed=list(site.replayed),
+        reached=site.watch.remembered(tally.watched),
         **_remembered(past),
     )
     landed = site.tables.append(landing, site.entity.assertions, commit).inserted - extra
@@ -138,7 +145,7 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     few, very_few = tally.read <= FEW, tally.read <= FEW_TO_INTERPRET
     followed = _followed(Arrivals(landing, tuple(sorted(swept)), past, few=few, very_few=very_few), site)
     rows = Rows(tally.read, landed, copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
-    return rows, (f"{tally.ahead} rows speak of a time after the run's own",) if tally.ahead else ()
+    return rows, site.watch.notes(tally.watched)
 
 
 def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
@@ -148,7 +155,7 @@ def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
     # what is merged is kept: computed once, the same however often Delta looks
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
     with interpreted(session, few=news.is_small):
-        tally = tally_of(batch, site.terms, site.world.stamp.started_at)
+        tally = tally_of(batch, site.terms, site.watch.counted())
     if tally.read <= FEW:
         session.conf.set("spark.sql.shuffle.partitions", str(1 + tally.read // ROWS_PER_PARTITION))
     return tally

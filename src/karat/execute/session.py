@@ -159,23 +159,27 @@ def _prepare_process(settings: SparkSettings) -> None:
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # pyspark would print as JSON what the exception says anyway
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _start_jvm(conf: SparkConf) -> "JavaGateway | None":
-    """A JVM whose standard error passes through `_relay`; None when this process has one already, which Spark then uses."""
+    """A JVM all of whose output passes through `_relay`; None when this process has one already, which Spark then uses.
+
+    Standard output belongs to Karat's own answers: Delta prints a line of its own there when it cleans up.
+    """
     if SparkContext._gateway is not None:  # noqa: SLF001  (pyspark keeps the JVM of a stopped session there)
         return None
     reading, writing = os.pipe()
-    threading.Thread(target=_relay, args=(reading,), name="karat-jvm-stderr", daemon=True).start()
+    threading.Thread(target=_relay, args=(reading,), name="karat-jvm-output", daemon=True).start()
     try:
-        return launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]  # pyspark leaves it so
+        return launch_gateway(conf, {"stderr": writing, "stdout": writing})  # type: ignore[no-untyped-call]  # pyspark leaves it so
     finally:
         os.close(writing)
 
 
 def _relay(reading: int) -> None:
-    """What the JVM prints, less the one line that no logging configuration can silence."""
+    """What the JVM prints, to standard error, less the one line that no logging configuration can silence."""
     with open(reading, encoding="utf-8", errors="replace") as lines, contextlib.suppress(OSError, ValueError):
         for line in lines:
             if not line.startswith("WARNING: Using incubator modules") and sys.__stderr__ is not None:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.arrival import leaves_unsaid
@@ -13,7 +14,7 @@ from karat.bronze.loads import is_snapshot
 from karat.bronze.terms import Terms
 from karat.contract.columns import KIND
 from karat.temporal.columns import EVENT_TS, OP, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
-from karat.temporal.moments import from_micros, moment
+from karat.temporal.moments import from_micros
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,13 @@ class Tally:
     """Statements that leave something to inherit."""
     truncates: Mapping[str, datetime]
     """Sources that said everything is gone, and for when."""
-    ahead: int
-    """Rows that speak of a time after this run's own: suspicious, but nobody is held back for it."""
     shows_apart: frozenset[str]
     """Sources whose snapshots carry rows of another time than their own."""
+    watched: Mapping[str, Any]
+    """What else was counted, by its name."""
 
 
-def tally_of(batch: DataFrame, terms: Terms, now: datetime) -> Tally:
+def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> Tally:
     """One scan of the batch: how many rows of each kind, and what they will need."""
     is_row = F.col(KIND) == "row"
     counts = is_row & F.col(TIME_BASIS).isNotNull()
@@ -47,8 +48,8 @@ def tally_of(batch: DataFrame, terms: Terms, now: datetime) -> Tally:
             F.count_if(F.col(KIND) == "refused").alias("refused"),
             F.count_if(is_row & leaves_unsaid(terms)).alias("unsaid"),
             F.collect_set(F.when(counts & (F.col(OP) == TRUNCATE), truncate)).alias("truncates"),
-            F.count_if(counts & (F.col(EVENT_TS) > moment(now))).alias("ahead"),
             F.collect_set(F.when(counts & apart, F.col(SOURCE_SYSTEM))).alias("apart"),
+            F.struct(*(count.alias(name) for name, count in watched.items())).alias("watched"),
         )
         .collect()[0]
     )
@@ -59,8 +60,8 @@ def tally_of(batch: DataFrame, terms: Terms, now: datetime) -> Tally:
         refused=found["refused"],
         unsaid=found["unsaid"],
         truncates=truncates,
-        ahead=found["ahead"],
         shows_apart=frozenset(found["apart"]),
+        watched=found["watched"].asDict(),
     )
 
 

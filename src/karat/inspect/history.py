@@ -105,11 +105,22 @@ def _in_order(row: Row) -> tuple[Any, ...]:
 
 
 def _with_lateness(ordered: Sequence[Row]) -> list[Row]:
-    """Walking back from the end: a statement is late when one after it came in an earlier run."""
+    """Walking back from the end: a statement is late when one after it came in an earlier run; a copy of one heard before is not."""
     earliest = None
+    heard = _first_arrivals(ordered)
     marked: list[Row] = []
     for row in reversed(ordered):
         arrived = row["ingest_ts"]
-        marked.append({**row, LATE: earliest is not None and arrived > earliest})
+        is_copy = arrived > heard[bytes(row["statement_hash"])]
+        marked.append({**row, LATE: earliest is not None and arrived > earliest and not is_copy})
         earliest = arrived if earliest is None else min(earliest, arrived)
     return marked[::-1]
+
+
+def _first_arrivals(rows: Sequence[Row]) -> dict[bytes, Any]:
+    """Statement to when it was first heard."""
+    found: dict[bytes, Any] = {}
+    for row in rows:
+        said = bytes(row["statement_hash"])
+        found[said] = min(row["ingest_ts"], found.get(said, row["ingest_ts"]))
+    return found

@@ -19,13 +19,14 @@ _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 def changed_records(session: SparkSession, address: str, table: str, lower: int | None, upper: int) -> DataFrame:
     """What changed after version `lower`, up to and including `upper`, as a raw frame; all there is at `upper` when there is no `lower`.
 
-    `address` is a path or a name of the catalog, `table` what people call it. Grain: one row per row inserted, changed or deleted.
+    `address` is a path or a name of the catalog, `table` what people call it. Grain: one row per row inserted or deleted, two per row
+    changed: as it was and as it is, since only both tell whether its key has changed.
     """
     if lower is None or lower >= upper:
         snapshot = table_records(_read(session, address, {"versionAsOf": str(upper)}), table)
         return snapshot if lower is None else snapshot.where(F.lit(False))
     feed = {"readChangeFeed": "true", "startingVersion": str(lower + 1), "endingVersion": str(upper)}
-    changes = _read(session, address, feed).where(col("_change_type") != "update_preimage")
+    changes = _read(session, address, feed)
     try:
         # Delta looks for the change files only when it is about to read them: ask now, while the answer can be explained
         changes.select("_change_type").isEmpty()

@@ -32,7 +32,13 @@ BROKEN: Final = "__karat_broken"
 """Working: why the record cannot be read; null for one that can."""
 
 CHANGE: Final = "__karat_change"
-"""Working: what a change feed says happened: insert, update_postimage, delete; only frames of change feeds have it."""
+"""Working: what a change feed says happened: insert, update_preimage, update_postimage, delete; only frames of change feeds have it."""
+
+BEFORE: Final = "update_preimage"
+"""The change that is a row as it was before an update."""
+
+GONE: Final = ("delete", BEFORE)
+"""Changes that end a row; of an update only if no row of the same key takes its place."""
 
 COMMIT: Final = "__karat_commit"
 """Working: the commit of a change, by number; beside CHANGE."""

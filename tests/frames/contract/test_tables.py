@@ -70,6 +70,8 @@ def test_a_change_feed_gives_rows_and_deletes(spark: SparkSession, tmp_path: Pat
     assert read(1, 3) == [("1", "Anna", "", "row"), ("2", "", "d", "row")]
     assert read(3, 4) == [("1", "", "d", "ignored"), ("1", "Anne", "", "row")]
     assert read(4, 4) == []
+    spark.sql(f"update {table} set id = '9' where id = '1'")  # noqa: S608
+    assert read(4, 5) == [("1", "", "d", "row"), ("9", "Anne", "", "row")], "a row that gets another key is gone from its old one"
     raw = changed_records(spark, address, "raw.customer", 1, 3)
     assert [(row[PATH], row[FILE]) for row in raw.select(PATH, FILE).distinct().collect()] == [("raw.customer", None)]
     gone = statements(raw, entity, feed, INGESTED).where("op = 'd'").collect()[0]

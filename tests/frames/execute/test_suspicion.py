@@ -1,0 +1,52 @@
+"""What is suspicious about a batch, counted and told."""
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from karat.bronze.terms import Terms, types_of
+from karat.contract.statements import statements
+from karat.execute.suspicion import Watch
+from karat.execute.tally import tally_of
+from tests.frames.contract.feeds import INGESTED, entity_with, lines, raw_of
+
+FEED = {"load_type": "PARTIAL", "sequence": "seq", "drift": {"type_changes": "warn"}}
+
+
+def test_what_runs_ahead_backwards_or_out_of_its_type_is_told_and_remembered(spark: SparkSession, tmp_path: Path) -> None:
+    entity, feed = entity_with(FEED, attributes={"name": "string", "age": "int"})
+    terms = Terms(types_of(entity.declared.key), types_of(entity.declared.attributes), ("CRM",))
+
+    def told(reached: dict[str, Any], *rows: dict[str, object]) -> tuple[tuple[str, ...], dict[str, dict[str, Any]]]:
+        path = lines(tmp_path / "rows.json", *rows)
+        batch = statements(raw_of(spark, feed, path), entity, feed, INGESTED)
+        watch = Watch(entity, reached, INGESTED)
+        found = tally_of(batch, terms, watch.counted()).watched
+        return watch.notes(found), watch.remembered(found)
+
+    notes, reached = told(
+        {},
+        {"id": "1", "ts": "2026-03-01", "seq": 9, "name": "Ann", "age": 7},
+        {"id": "2", "ts": "2026-03-02", "seq": 10, "name": "Bea", "age": "old"},
+        {"id": "3", "ts": "2027-01-01", "seq": None, "name": "Cat", "age": 1},
+    )
+    assert notes == (
+        "1 of the rows speak of a time after the run's own",
+        "1 of the rows of feed crm have a value its attribute cannot hold: it is kept in `extra`",
+    )
+    assert reached == {"CRM": {"time": 1798761600000000, "sequence": "10"}}
+
+    notes, later = told(
+        reached,
+        {"id": "1", "ts": "2026-03-05", "seq": 9, "name": "Ann", "age": 7},
+        {"id": "2", "ts": "2027-01-01", "seq": 11, "name": "Bea", "age": 8},
+    )
+    assert notes == (
+        "1 of the rows speak of a time after the run's own",
+        "1 of CRM's rows speak of a time before the latest it had spoken of",
+        "1 of CRM's rows have a sequence below its highest",
+    )
+    assert later == {"CRM": {"time": 1798761600000000, "sequence": "11"}}
+
+    assert told(later, {"id": "1", "ts": "no time", "seq": 1, "name": "Ann", "age": 7}) == ((), later), "a refused row says nothing"
