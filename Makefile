@@ -50,8 +50,9 @@ flows: $(JARS) ## tests of whole runs: Delta, state store, command line
 demo: $(JARS) ## play three days of the bank example: evidence, timelines, proof
 	@$(BIN)/python examples/bank/demo.py
 
-bench: $(JARS) ## measure curation against a textbook MERGE
+bench: $(JARS) ## measure curation and bronze against a textbook MERGE
 	@$(BIN)/python benchmarks/curation.py
+	@$(BIN)/python benchmarks/bronze.py --tenfold --snapshot
 
 docs: $(JARS) ## run every snippet of the documentation
 	$(call say,docs: every >>> in README.md and docs/ is run)

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND, ORIGINAL
+from karat.contract.logical_types import image_types, plain
 from karat.contract.times import epoch_time, time_in
 from karat.sources.documents import has_field_twice, json_object
 from karat.sources.raw import BROKEN, FIELDS, FIELDS_TYPE, FILE, PATH, no_text
@@ -20,6 +21,7 @@ UNAVAILABLE: Final = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsY
 _MESSAGE: Final = "__karat_message"
 _SOURCE: Final = "__karat_source"
 _IMAGE: Final = "__karat_image"
+_TYPES: Final = "__karat_types"
 _MISSING: Final = "_isMissing"
 _KEPT: Final = (PATH, FILE, BROKEN, ORIGINAL)
 _BOOKKEEPING: Final = ("m",)
@@ -32,10 +34,12 @@ def debezium(raw: DataFrame) -> DataFrame:
     payload = F.col(FIELDS)["payload"]
     opened = F.when(wrapped, json_object(payload)).otherwise(F.col(FIELDS))
     is_tombstone = F.col(BROKEN).isNull() & (F.col(FIELDS).isNull() | (wrapped & payload.isNull()))
-    messages = raw.select(*_KEPT, opened.alias(_MESSAGE), is_tombstone.alias(KIND))
+    types = F.when(wrapped, F.expr(image_types(f"{FIELDS}['schema']")))
+    messages = raw.select(*_KEPT, opened.alias(_MESSAGE), is_tombstone.alias(KIND), types.alias(_TYPES))
     message = F.col(_MESSAGE)
     image = F.when(message["op"] == "d", message["before"]).otherwise(message["after"])
-    read = messages.select(*_KEPT, KIND, _MESSAGE, json_object(message["source"]).alias(_SOURCE), json_object(image).alias(_IMAGE))
+    unpacked = messages.select("*", json_object(message["source"]).alias(_SOURCE), json_object(image).alias(_IMAGE))
+    read = unpacked.select(*_KEPT, KIND, _MESSAGE, _SOURCE, F.expr(plain(_IMAGE, _TYPES)).alias(_IMAGE))
     said = F.map_filter(F.col(_IMAGE), lambda _, value: value.isNull() | ~value.isin(*UNAVAILABLE))
     return read.select(
         *(PATH, FILE, ORIGINAL),

@@ -1,12 +1,14 @@
 """Debezium's messages to statements, as PostgreSQL, MySQL and Oracle connectors write them."""
 
-from datetime import datetime
+import base64
+from datetime import date, datetime
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from tests.frames.contract.feeds import by, lines, stated
+from tests.frames.contract.feeds import by, files, lines, stated
 
 POSTGRES = {
     "version": "3.6.2.Final",
@@ -125,3 +127,46 @@ def test_numbers_of_an_image_keep_their_digits_and_settings_override_the_envelop
 
 def _read(spark: SparkSession, tmp_path: Path, *messages: object) -> list[Row]:
     return stated(spark, lines(tmp_path / "dbz.json", *messages), {"envelope": "debezium"})
+
+
+def test_values_are_read_by_the_schema_around_them(spark: SparkSession, tmp_path: Path) -> None:
+    def encoded(number: int) -> str:
+        return base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()
+
+    kinds = {
+        "born": {"type": "int32", "name": "io.debezium.time.Date"},
+        "seen": {"type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+        "sent": {"type": "int64", "name": "io.debezium.time.Timestamp"},
+        "exact": {"type": "int64", "name": "io.debezium.time.NanoTimestamp"},
+        "amount": {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}},
+        "any": {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"},
+        "note": {"type": "string"},
+    }
+    columns = [{"field": name, "optional": True, **kind} for name, kind in kinds.items()]
+    schema = {"type": "struct", "fields": [{"field": side, "type": "struct", "fields": columns} for side in ("before", "after")]}
+
+    def said(key: str, **values: object) -> dict[str, object]:
+        return {"schema": schema, "payload": message("c", None, {"id": key, **values})}
+
+    nines = 10**38 - 1
+    lines(
+        tmp_path / "a.json",
+        said(
+            "plain", born=20513, seen=1772355600123456, sent=1772355600123, exact=1772355600123456789, amount=encoded(123456), note="AQ=="
+        ),
+        said("below", born=-1, seen=-1, sent=None, amount=encoded(-5), any={"scale": 3, "value": encoded(-1234567)}),
+        said("large", amount=encoded(nines), any={"scale": 0, "value": encoded(-(2**64))}),
+        said("wrong", amount="no base64!"),
+    )
+    times = {"born": "date", "seen": "timestamp", "sent": "timestamp", "exact": "timestamp"}
+    attributes = {**times, "amount": "decimal(38,2)", "any": "string", "note": "string"}
+    rows = by(stated(spark, tmp_path, {"envelope": "debezium", "from": files("json")}, attributes=attributes))
+    moment = datetime(2026, 3, 1, 9, 0, 0, 123456)  # noqa: DTZ001
+    plain = rows["plain"]
+    assert (plain.born, plain.seen, plain.sent, plain.exact) == (date(2026, 3, 1), moment, moment.replace(microsecond=123000), moment)
+    assert (rows["money"].amount, rows["money"].note) == (Decimal("1234.56"), "AQ=="), "what has no logical type stays as it is"
+    below = rows["below"]
+    assert (below.born, below.seen) == (date(1969, 12, 31), datetime(1969, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001
+    assert (below.sent, below.amount, below["any"]) == (None, Decimal("-0.05"), "-1234.567")
+    assert (rows["large"].amount, rows["large"]["any"]) == (Decimal(nines).scaleb(-2, Context(prec=38)), str(-(2**64)))
+    assert rows["wrong"]["__karat_reason"] == "amount: 'no base64!' does not fit decimal(38,2)"
