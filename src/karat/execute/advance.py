@@ -86,7 +86,7 @@ class Acts:
 def settled_acts(changes: DataFrame) -> Acts:
     """The changes, computed."""
     acts = kept(changes)
-    return Acts(acts, acts.groupBy(ACT, WAS_LIVE).agg(F.min(EFFECTIVE_FROM).cast("string").alias("first")).collect())
+    return Acts(acts, acts.groupBy(ACT, WAS_LIVE).agg(F.min(F.unix_micros(EFFECTIVE_FROM)).alias("first")).collect())
 
 
 def write(acts: Acts, ground: Ground, commit: Commit) -> Written:
@@ -101,7 +101,8 @@ def write(acts: Acts, ground: Ground, commit: Commit) -> Written:
     # literals, because only they keep files unopened: of closed versions when none is concerned, and of older ones
     if not ground.terms.is_transaction and all(row[WAS_LIVE] for row in concerned):
         on.append(f"{TARGET}.{IS_SOURCE_CURRENT} = true")
-    on.append(f"{TARGET}.{EFFECTIVE_FROM} >= TIMESTAMP'{min(row['first'] for row in concerned)}'")
+    earliest = from_micros(min(row["first"] for row in concerned))
+    on.append(f"{TARGET}.{EFFECTIVE_FROM} >= TIMESTAMP'{earliest.isoformat(sep=' ')}'")
     return tables.merge(_merge(acts.rows, ground.terms, on), timeline, commit)
 
 
