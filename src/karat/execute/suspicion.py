@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from karat.bronze.loads import is_snapshot
 from karat.bronze.order import sequence_order
 from karat.config.resolved import Entity
 from karat.contract.columns import KIND
@@ -46,14 +47,15 @@ class Watch:
 
     def notes(self, found: Mapping[str, Any]) -> tuple[str, ...]:
         """The counts in words."""
-        said = [(found["ahead"], "of the rows speak of a time after the run's own")]
+        said = [(found["ahead"], "rows with a time after the run's own")]
         for place, source in enumerate(self.sources):
-            said.append((found.get(f"early_{place}"), f"of {source}'s rows speak of a time before the latest it had spoken of"))
-            said.append((found.get(f"behind_{place}"), f"of {source}'s rows have a sequence below its highest"))
+            said.append((found.get(f"early_{place}"), f"rows of {source} with a time before its latest"))
+            said.append((found.get(f"behind_{place}"), f"rows of {source} with a sequence below its highest"))
         for place, feed in enumerate(self.entity.feeds):
-            unfit = "have a value its attribute cannot hold: it is kept in `extra`"
-            said.append((found.get(f"unfit_{place}"), f"of the rows of feed {feed.feed.name} {unfit}"))
-        return tuple(f"{count} {what}" for count, what in said if count)
+            said.append(
+                (found.get(f"unfit_{place}"), f"rows of feed {feed.feed.name} with a value its attribute cannot hold, kept in `extra`")
+            )
+        return tuple(f"{what}: {count}" for count, what in said if count)
 
     def remembered(self, found: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """How far each source has got now, for the next commit; a source that said nothing stays where it was."""
@@ -70,7 +72,9 @@ class Watch:
         at = F.when(is_its, F.unix_micros(EVENT_TS))
         found = {f"time_{place}": F.max(at) if until is None else F.greatest(F.max(at), F.lit(until))}
         if until is not None:
-            found[f"early_{place}"] = F.count_if(is_its & (F.col(EVENT_TS) < moment(from_micros(until))))
+            # a snapshot repeats what was said long ago: that is its nature
+            is_early = is_its & ~is_snapshot() & (F.col(EVENT_TS) < moment(from_micros(until)))
+            found[f"early_{place}"] = F.count_if(F.coalesce(is_early, F.lit(False)))
         if self._has_sequences(self.sources[int(place)]):
             said = F.when(is_its & F.col(SEQUENCE).isNotNull(), _ranked(F.col(SEQUENCE)))
             furthest = F.max(said)

@@ -32,8 +32,8 @@ def test_what_runs_ahead_backwards_or_out_of_its_type_is_told_and_remembered(spa
         {"id": "3", "ts": "2027-01-01", "seq": None, "name": "Cat", "age": 1},
     )
     assert notes == (
-        "1 of the rows speak of a time after the run's own",
-        "1 of the rows of feed crm have a value its attribute cannot hold: it is kept in `extra`",
+        "rows with a time after the run's own: 1",
+        "rows of feed crm with a value its attribute cannot hold, kept in `extra`: 1",
     )
     assert reached == {"CRM": {"time": 1798761600000000, "sequence": "10"}}
 
@@ -43,9 +43,9 @@ def test_what_runs_ahead_backwards_or_out_of_its_type_is_told_and_remembered(spa
         {"id": "2", "ts": "2027-01-01", "seq": 11, "name": "Bea", "age": 8},
     )
     assert notes == (
-        "1 of the rows speak of a time after the run's own",
-        "1 of CRM's rows speak of a time before the latest it had spoken of",
-        "1 of CRM's rows have a sequence below its highest",
+        "rows with a time after the run's own: 1",
+        "rows of CRM with a time before its latest: 1",
+        "rows of CRM with a sequence below its highest: 1",
     )
     assert later == {"CRM": {"time": 1798761600000000, "sequence": "11"}}
 
