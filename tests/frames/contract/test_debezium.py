@@ -151,9 +151,8 @@ def test_values_are_read_by_the_schema_around_them(spark: SparkSession, tmp_path
     nines = 10**38 - 1
     lines(
         tmp_path / "a.json",
-        said(
-            "plain", born=20513, seen=1772355600123456, sent=1772355600123, exact=1772355600123456789, amount=encoded(123456), note="AQ=="
-        ),
+        said("plain", born=20513, seen=1772355600123456, sent=1772355600123, exact=1772355600123456789),
+        said("money", amount=encoded(123456), note="AQ=="),
         said("below", born=-1, seen=-1, sent=None, amount=encoded(-5), any={"scale": 3, "value": encoded(-1234567)}),
         said("large", amount=encoded(nines), any={"scale": 0, "value": encoded(-(2**64))}),
         said("wrong", amount="no base64!"),
