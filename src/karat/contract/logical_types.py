@@ -5,7 +5,7 @@ Without its schema such a message has plain numbers, and nobody can tell the uni
 
 from typing import Final
 
-from karat.temporal.sql import Sql, literal
+from karat.temporal.sql import Sql, let, literal
 
 _SCHEMA: Final = (
     "STRUCT<fields: ARRAY<STRUCT<field: STRING, fields: ARRAY<STRUCT<field: STRING, name: STRING, parameters: MAP<STRING, STRING>>>>>>"
@@ -31,8 +31,8 @@ def image_types(schema: Sql) -> Sql:
 def plain(image: Sql, types: Sql) -> Sql:
     """The image, a map of texts, with every value as people write it; one that its type does not explain stays as it is."""
     known = f"get(filter({types}, column -> column.field = name), 0)"
-    told = f"coalesce(get(transform(array({known}), kind -> {_told()}), 0), value)"
-    return f"if({types} IS NULL, {image}, transform_values({image}, (name, value) -> {told}))"
+    told = let("kind", known, _told())
+    return f"if({types} IS NULL, {image}, transform_values({image}, (name, value) -> coalesce({told}, value)))"
 
 
 def _told() -> Sql:
@@ -55,12 +55,12 @@ def _decimal(text: Sql, scale: Sql) -> Sql:
     high = f"CAST(conv(substring({halves}, 1, 16), 16, -10) AS DECIMAL(20,0))"
     low = f"CAST(conv(substring({halves}, 17, 16), 16, 10) AS DECIMAL(20,0))"
     number = f"try_add(try_multiply({high}, {_TWO_TO_64}), {low})"
-    written = f"get(transform(array({number}), number -> {_placed(scale)}), 0)"
-    return f"get(transform(array({digits}), digits -> if(length(digits) BETWEEN 2 AND 32, {written}, NULL)), 0)"
+    written = let("number", number, _placed(scale))
+    return let("digits", digits, f"if(length(digits) BETWEEN 2 AND 32, {written}, NULL)")
 
 
 def _placed(scale: Sql) -> Sql:
     """A whole `number` with its decimal point set."""
     padded = f"lpad(CAST(abs(number) AS STRING), greatest(length(CAST(abs(number) AS STRING)), {scale} + 1), '0')"
-    point = f"concat(left({padded}, length({padded}) - {scale}), if({scale} > 0, concat('.', right({padded}, {scale})), ''))"
-    return f"if({scale} >= 0, concat(if(number < 0, '-', ''), {point}), NULL)"
+    point = f"concat(left(padded, length(padded) - {scale}), if({scale} > 0, concat('.', right(padded, {scale})), ''))"
+    return f"if({scale} >= 0, concat(if(number < 0, '-', ''), {let('padded', padded, point)}), NULL)"

@@ -17,6 +17,7 @@ from karat.execute.delta import DeltaTables
 from karat.execute.explained import explained
 from karat.execute.handed_over import Known, known_files, news, with_files
 from karat.execute.outcome import Outcome
+from karat.execute.pace import interpreted
 from karat.execute.tabled import read_table
 from karat.sources.files import FileStat, listed, read_files
 from karat.state.commits import Commit
@@ -58,7 +59,7 @@ class Gathered:
     @property
     def is_small(self) -> bool:
         """Whether it is known to be little: files say how large they are, tables do not."""
-        return all(part.files for part in self.parts) and sum(file.size for part in self.parts for file in part.files) <= SMALL
+        return all(part.files for part in self.parts) and _is_little([file for part in self.parts for file in part.files])
 
     @property
     def empty(self) -> tuple[Part, ...]:
@@ -97,6 +98,10 @@ def gather(entity: Entity, position: Mapping[str, Any], tables: DeltaTables, ing
     return Gathered(tuple(parts), position, tuple(notes), tuple(failures))
 
 
+def _is_little(files: Sequence[FileStat]) -> bool:
+    return sum(file.size for file in files) <= SMALL
+
+
 def _asked(
     entity: Entity, feed: FeedOf, position: Mapping[str, Any], tables: DeltaTables, ingest_ts: datetime
 ) -> tuple[Part | None, list[str]]:
@@ -108,7 +113,8 @@ def _asked(
             if not found.files:
                 return None, notes
             raw = read_files(tables.session, feed, found.files)
-            drifted = drift(raw, entity, feed)
+            with interpreted(tables.session, few=_is_little(found.files)):
+                drifted = drift(raw, entity, feed)
             said = statements(raw, entity, feed, ingest_ts, drifted)
             return Part(feed, said, found.files, known), [*notes, *drifted.notes]
         case TableSource():

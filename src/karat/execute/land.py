@@ -75,15 +75,14 @@ def land(stage: Land, world: World) -> Outcome:
     """Let the timeline catch up, read what is new, land it, and let the timeline follow. Nothing new: nothing written."""
     site = site_of(stage.entity, world)
     behind = catch_up(site, stage.since)
-    with interpreted(site.tables.session):
-        news = gather(site.entity, site.previous.position, site.tables, world.stamp.started_at)
+    news = gather(site.entity, site.previous.position, site.tables, world.stamp.started_at)
     if news.rows is None:
         changed = bool(behind.inserted or behind.updated or behind.deleted)
         rows = Rows(0, 0, 0, 0, 0, behind.inserted, behind.updated, behind.deleted)
         return news.concluded(Outcome("succeeded" if changed else "unchanged", rows, position=_consumed(site), notes=news.notes))
     with interpreted(site.tables.session, few=news.is_small):
         batch = kept(news.rows)
-    rows, suspicions = land_batch(batch, news, site)
+    rows, suspicions = land_batch(admissible(batch, site), news, site)
     return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=(*news.notes, *suspicions)))
 
 
@@ -117,13 +116,17 @@ def catch_up(site: Site, mirrored: str | None) -> Written:
     return advance(Arrivals(rows, silenced, few=False), site.ground, commit)
 
 
+def admissible(batch: DataFrame, site: Site) -> DataFrame:
+    """The batch with extracts refused that would delete too much; the entity's tables are there to ask."""
+    prepare(site.entity, site.terms, site.tables, site.commit())
+    return without_suspicious(batch, site.entity, site.terms, site.tables)
+
+
 def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tuple[str, ...]]:
     """Refused rows to quarantine, the others to the evidence and on to the timeline; every row read is accounted for.
 
     Returns the account, and what is suspicious without being wrong.
     """
-    prepare(site.entity, site.terms, site.tables, site.commit())
-    batch = without_suspicious(batch, site.entity, site.terms, site.tables)
     tally = _counted(batch, news, site)
     if (tally.refused or news.empty) and not site.replayed:  # what a replay refuses is on record already
         keep_refused(batch, news.empty, site.entity, site.tables, site.commit(started_at=site.world.stamp.started_at.isoformat()))

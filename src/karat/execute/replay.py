@@ -16,8 +16,7 @@ from karat.contract.columns import KIND
 from karat.contract.statements import statements
 from karat.execute.gather import Gathered
 from karat.execute.kept import kept
-from karat.execute.land import Site, catch_up, land_batch, site_of
-from karat.execute.snapshots import without_suspicious
+from karat.execute.land import Site, admissible, catch_up, land_batch, site_of
 from karat.execute.tables import SOURCE, TARGET, Merge
 from karat.execute.world import World
 from karat.sources.files import documents, json_records
@@ -50,10 +49,12 @@ def replay(entity: Entity, world: World) -> Replayed:
     waiting = tables.read(entity.quarantine).where(F.col("replayed_by").isNull() & (F.col("original") != ""))
     judged = kept(_all([_judged(feed, waiting, site) for feed in entity.feeds]))
     # a snapshot that would still delete too much stays refused as a whole
-    batch = without_suspicious(judged, entity, site.terms, tables)
+    batch = admissible(judged, site)
     number = F.split(F.col(SOURCE_PATH), MARK)
-    admitted = sorted(row[0] for row in batch.where(F.col(KIND) == "row").select(number[1]).collect())
-    left = judged.count() - len(admitted)
+    good = F.collect_list(F.when(F.col(KIND) == "row", number[1]))
+    found = batch.agg(good.alias("admitted"), F.count(F.lit(1)).alias("judged")).collect()[0]
+    admitted = sorted(found["admitted"])
+    left = found["judged"] - len(admitted)
     if not admitted:
         return Replayed(0, left, Rows())
     cleaned = batch.withColumn(SOURCE_PATH, number[0])  # with those still refused: a snapshot that lacks them is not complete

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.temporal.columns import col, quoted
-from karat.temporal.sql import Sql
+from karat.temporal.sql import NO_TEXT, Sql
 
 LINE: Final = "__karat_line"
 """Working: the record's own text, where it has one: a line of JSON, a document, a malformed row of a csv file."""
@@ -51,7 +51,7 @@ FIELDS_TYPE: Final = T.MapType(T.StringType(), T.StringType())
 
 def no_text() -> Column:
     """A null where a text would be."""
-    return F.lit(None).cast("string")
+    return F.expr(NO_TEXT)
 
 
 def is_typed(rows: DataFrame) -> bool:

@@ -28,9 +28,9 @@ def hash_of(names: Sequence[str], schema: T.StructType, algorithm: str) -> Colum
     return F.expr(f"md5({text})" if algorithm == "md5" else f"sha2({text}, 256)")
 
 
-def canonical(value: Sql, data_type: T.DataType) -> Sql:
-    """The value as text that is equal exactly when the value is; never null."""
-    escaped = escape(text_of(value, data_type), "\\", SEPARATOR)
+def canonical(value: Sql, data_type: T.DataType, depth: int = 0) -> Sql:
+    """The value as text that is equal exactly when the value is; never null. `depth`: inside how many nested ones it stands."""
+    escaped = escape(text_of(value, data_type, depth), "\\", SEPARATOR)
     if isinstance(data_type, T.StringType):  # the only one that can read like nothing
         escaped = f"if({escaped} = {literal(NULL_TEXT)}, {literal(chr(92) + NULL_TEXT)}, {escaped})"
     return f"coalesce({escaped}, {literal(NULL_TEXT)})"
@@ -43,7 +43,7 @@ def escape(text: Sql, *letters: str) -> Sql:
     return text
 
 
-def text_of(value: Sql, data_type: T.DataType) -> Sql:  # noqa: PLR0911  (one line per type)
+def text_of(value: Sql, data_type: T.DataType, depth: int = 0) -> Sql:  # noqa: PLR0911  (one line per type)
     """The value as plain text, nothing escaped yet; null for null."""
     match data_type:
         case T.StringType():
@@ -59,33 +59,25 @@ def text_of(value: Sql, data_type: T.DataType) -> Sql:  # noqa: PLR0911  (one li
         case T.BinaryType():
             return f"lower(hex({value}))"
         case T.MapType() | T.StructType() | T.ArrayType():
-            return _nested_text(value, data_type)
+            return _nested_text(value, data_type, depth)
         case T.VariantType():
             return f"to_json({value})"
         case _:
             return f"CAST({value} AS STRING)"
 
 
-def _nested_text(value: Sql, data_type: T.MapType | T.StructType | T.ArrayType, depth: int = 0) -> Sql:
+def _nested_text(value: Sql, data_type: T.MapType | T.StructType | T.ArrayType, depth: int) -> Sql:
     """The parts' own canonical texts as JSON; a map's entries in order, since it has none of its own."""
-    part = f"part{depth}"
+    part, depth = f"part{depth}", depth + 1  # a lambda inside a lambda has a variable of its own
     match data_type:
         case T.ArrayType():
-            return f"to_json(transform({value}, {part} -> {_part(part, data_type.elementType, depth)}))"
+            return f"to_json(transform({value}, {part} -> {canonical(part, data_type.elementType, depth)}))"
         case T.StructType():
-            parts = [_part(f"{value}.{quoted(field.name)}", field.dataType, depth) for field in data_type]
+            parts = [canonical(f"{value}.{quoted(field.name)}", field.dataType, depth) for field in data_type]
             return f"if({value} IS NOT NULL, to_json(array({', '.join(parts)})), NULL)"
         case T.MapType():
-            key, held = _part(f"{part}.key", data_type.keyType, depth), _part(f"{part}.value", data_type.valueType, depth)
+            key, held = canonical(f"{part}.key", data_type.keyType, depth), canonical(f"{part}.value", data_type.valueType, depth)
             return f"to_json(array_sort(transform(map_entries({value}), {part} -> struct({key}, {held}))))"
-
-
-def _part(value: Sql, data_type: T.DataType, depth: int) -> Sql:
-    """A part's canonical text; inside a nested one the variables of its lambdas are told from those around it."""
-    if isinstance(data_type, (T.MapType, T.StructType, T.ArrayType)):
-        escaped = escape(_nested_text(value, data_type, depth + 1), "\\", SEPARATOR)
-        return f"coalesce({escaped}, {literal(NULL_TEXT)})"
-    return canonical(value, data_type)
 
 
 def _without_zone(value: Sql) -> Sql:

@@ -25,6 +25,11 @@ def texts(values: Iterable[str]) -> Sql:
     return f"array({listed})" if listed else "CAST(array() AS ARRAY<STRING>)"
 
 
+def let(name: str, value: Sql, then: Sql) -> Sql:
+    """`then`, in which the name stands for the value, computed once."""
+    return f"get(transform(array({value}), {name} -> {then}), 0)"
+
+
 def every(conditions: Iterable[Sql]) -> Sql:
     """Whether all of them hold."""
     return " AND ".join(f"({condition})" for condition in conditions) or "true"
