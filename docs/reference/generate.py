@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from karat.config.belief import BeliefDeclaration
 from karat.config.curation import Curation
 from karat.config.entity import EntityDeclaration
 from karat.config.settings import ProjectSettings
@@ -15,6 +16,7 @@ PAGE = Path(__file__).with_name("config.md")
 ROOTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("karat.yml", ProjectSettings),
     ("kind: entity", EntityDeclaration),
+    ("kind: belief", BeliefDeclaration),
     ("kind: curation", Curation),
 )
 MEANINGS = {
@@ -29,6 +31,12 @@ MEANINGS = {
     "Feed.envelope": "What a record is wrapped in. `debezium` and `goldengate` imply op, time and sequence, and PARTIAL.",
     "Feed.absence_means": "`deleted`: a key that is not in a full extract is gone at the extract's time.",
     "Feed.max_absent": "An extract that would delete a larger share of the source's live keys is quarantined whole.",
+    "BeliefDeclaration.name": "Tables `silver.<name>`, `silver.<name>_history`, `silver.<name>_restatements`, `silver.<name>_conflicts`.",
+    "BeliefDeclaration.entity": "The entity it is a belief about; of type `state`.",
+    "BeliefDeclaration.rules": "Versions in their order. One that has been used is never edited: add another.",
+    "RuleVersion.version": "Shown beside every believed row.",
+    "RuleVersion.groups": "Every attribute of the entity is in exactly one.",
+    "DeleteRule.by": "How several sources with a say are settled.",
     "Contract.has_source_time": "Left out: whether `event_time` is set or the envelope tells it.",
     "Contract.has_stable_bk": "`false` keeps the rows as evidence and makes no timeline of them.",
     "Contract.has_explicit_load_type": "Left out: whether `load_type` is set or the envelope implies it.",

@@ -205,7 +205,7 @@ def _python(row: Row, times: Sequence[str]) -> Row:
             row[name] = bytes(value)
         elif name in times and value is not None:
             row[name] = value.astimezone(UTC)
-        elif name == "inherited" and value is not None:
+        elif name in {"inherited", "because"} and value is not None:
             row[name] = {attribute: _python(whose, ["source_event_ts"]) for attribute, whose in value.items()}
     return row
 

@@ -6,9 +6,10 @@ from pyspark.sql import functions as F
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, nobodys_word, with_inheritance
 from karat.bronze.loads import ROLE, SAID, as_facts, in_order
-from karat.bronze.order import AT, ORDER_FILE
+from karat.bronze.order import ORDER_FILE
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
+    AT,
     ATTR_HASH,
     BK,
     COPIES,

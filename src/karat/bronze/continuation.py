@@ -19,12 +19,13 @@ from pyspark.sql import functions as F
 from karat.bronze.facts import facts
 from karat.bronze.inheritance import SPEAKS
 from karat.bronze.loads import ROLE, SAID, is_snapshot
-from karat.bronze.order import AT, ORDER_FILE, PLACE, chronological
+from karat.bronze.order import ORDER_FILE, chronological
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import SETTLED, versions
 from karat.temporal.columns import (
     ABSENT,
     ASSERTED,
+    AT,
     BK,
     COPIES,
     EFFECTIVE_FROM,
@@ -37,6 +38,7 @@ from karat.temporal.columns import (
     LAST_EVENT_TS,
     LAST_SEEN,
     OP,
+    PLACE,
     RUN_ID,
     SEEN_COUNT,
     SK,

@@ -3,10 +3,10 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.order import AT, PLACE
 from karat.bronze.shape import timeline_columns
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
+    AT,
     ATTR_HASH,
     BK,
     CORRECTS,
@@ -19,6 +19,7 @@ from karat.temporal.columns import (
     IS_SOURCE_CURRENT,
     LAST_EVENT_TS,
     LAST_SEEN,
+    PLACE,
     RECORD_HASH,
     SEEN_COUNT,
     SOURCE_EFFECTIVE_TO,

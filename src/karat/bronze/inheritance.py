@@ -13,9 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.bronze.order import AT, PLACE
 from karat.bronze.terms import Terms
-from karat.temporal.columns import ASSERTED, BK, INHERITED, IS_DELETED, RECORD_HASH, SOURCE_SYSTEM, quoted
+from karat.temporal.columns import ASSERTED, AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, quoted
 from karat.temporal.sql import Sql, literal, texts
 
 WHOSE = T.StructType(

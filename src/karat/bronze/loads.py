@@ -9,17 +9,19 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.order import AT, PLACE, before, chronological, in_place_by_source
+from karat.bronze.order import before, chronological, in_place_by_source
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     ABSENT,
     ASSERTED,
+    AT,
     BK,
     EVENT_TS,
     FEED,
     IS_DELETED,
     LOAD_TYPE,
     OP,
+    PLACE,
     SK,
     SNAPSHOT_TS,
     SOURCE_SYSTEM,

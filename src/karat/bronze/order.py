@@ -14,9 +14,11 @@ from pyspark.sql import Column, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from karat.temporal.columns import (
+    AT,
     BK,
     INGEST_TS,
     IS_DELETED,
+    PLACE,
     RANK,
     RUN_ID,
     SEQUENCE,
@@ -24,10 +26,6 @@ from karat.temporal.columns import (
     STATEMENT_HASH,
 )
 
-AT: str = "__karat_at"
-"""Working: the instant a statement takes effect; its event time, or its snapshot's."""
-PLACE: str = "__karat_place"
-"""Working: a statement's number in its entity's order, from 1."""
 ORDER_FILE: str = "__karat_order_file"
 """Working: the first name among the files that brought copies of a statement, so that arrival does not decide its place."""
 

@@ -17,10 +17,11 @@ from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, with_inheritance
 from karat.bronze.loads import FOLLOWS, ROLE, as_facts, in_order, is_snapshot
-from karat.bronze.order import AT, ORDER_FILE, PLACE, in_place, in_place_by_source
+from karat.bronze.order import ORDER_FILE, in_place, in_place_by_source
 from karat.bronze.shape import timeline_columns
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
+    AT,
     ATTR_HASH,
     BK,
     COPIES,
@@ -36,6 +37,7 @@ from karat.temporal.columns import (
     IS_SOURCE_CURRENT,
     LAST_EVENT_TS,
     LAST_SEEN,
+    PLACE,
     RECORD_HASH,
     RUN_ID,
     SEEN_COUNT,
@@ -59,12 +61,21 @@ AGAIN = "__karat_again"
 
 def timeline(assertions: DataFrame, terms: Terms) -> DataFrame:
     """Every version, from nothing but the assertions. Grain: one row per version of an entity (of a transaction: per distinct content)."""
+    told = statements(assertions, terms).transform(_reconstructed, terms)
+    return facts(told, terms) if terms.is_transaction else versions(told, terms)
+
+
+def statements(assertions: DataFrame, terms: Terms) -> DataFrame:
+    """What counts of the assertions: each thing said once, however often it arrived, with what follows from statements of whole sources.
+
+    `AT` is when it takes effect, `PLACE` its number in its entity's order. Grain: one row per statement and key.
+    """
     authoritative = assertions.where(F.col(TIME_BASIS).isNotNull())
     said_of_keys = authoritative.where(F.col(BK).isNotNull()).transform(distinct_statements, (BK, STATEMENT_HASH))
     if terms.is_transaction:
-        return facts(in_order(said_of_keys, authoritative, as_facts(terms)).transform(_reconstructed, terms), terms)
+        return in_order(said_of_keys, authoritative, as_facts(terms))
     of_sources = authoritative.where(F.col(BK).isNull()).transform(distinct_statements, (SOURCE_SYSTEM, STATEMENT_HASH))
-    return in_order(said_of_keys, of_sources, terms).transform(_reconstructed, terms).transform(versions, terms)
+    return in_order(said_of_keys, of_sources, terms)
 
 
 def distinct_statements(rows: DataFrame, identity: Names) -> DataFrame:
@@ -87,10 +98,10 @@ def distinct_statements(rows: DataFrame, identity: Names) -> DataFrame:
     return counted.where(F.col("__karat_arrival") == 1).drop("__karat_arrival")
 
 
-def versions(statements: DataFrame, terms: Terms) -> DataFrame:
+def versions(told: DataFrame, terms: Terms) -> DataFrame:
     """Statements complete and in their order to versions with both chains. Grain: one row per version."""
     return (
-        statements.transform(_with_versions)
+        told.transform(_with_versions)
         .transform(collapsed, terms)
         .withColumns(
             {
@@ -110,7 +121,7 @@ def versions(statements: DataFrame, terms: Terms) -> DataFrame:
     )
 
 
-def collapsed(statements: DataFrame, terms: Terms) -> DataFrame:
+def collapsed(told: DataFrame, terms: Terms) -> DataFrame:
     """The statement that opened each version, with what the version has absorbed since. Grain: one row per version."""
     absorbed = Window.partitionBy(BK, VERSION)
     whole = absorbed.orderBy(PLACE).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
@@ -120,7 +131,7 @@ def collapsed(statements: DataFrame, terms: Terms) -> DataFrame:
         for name in (*sorted(terms.untracked), INHERITED)
     }
     return (
-        statements.withColumns(
+        told.withColumns(
             {
                 FIRST_SEEN: F.min(FIRST_SEEN).over(absorbed),
                 LAST_SEEN: F.max(LAST_SEEN).over(absorbed),
@@ -134,17 +145,17 @@ def collapsed(statements: DataFrame, terms: Terms) -> DataFrame:
     )
 
 
-def _reconstructed(statements: DataFrame, terms: Terms) -> DataFrame:
+def _reconstructed(told: DataFrame, terms: Terms) -> DataFrame:
     """Unsaid attributes as they were reconstructed on arrival, or anew where they propagate; deletes that follow always anew."""
     if not terms.propagate and not terms.swept:
-        return statements
+        return told
     follows = F.col(ROLE) == FOLLOWS
     fill = follows | leaves_something_unsaid(terms) if terms.propagate else follows
-    filled = with_inheritance(statements, terms, fill)
+    filled = with_inheritance(told, terms, fill)
     return filled.withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
 
 
-def _with_versions(statements: DataFrame) -> DataFrame:
+def _with_versions(told: DataFrame) -> DataFrame:
     """Each statement with the version it belongs to and whether it opens it.
 
     A snapshot row that repeats what its own source last said belongs to that source's version, whatever others said in between;
@@ -152,7 +163,7 @@ def _with_versions(statements: DataFrame) -> DataFrame:
     """
     by_source = in_place_by_source()
     again = is_snapshot() & F.col(ATTR_HASH).eqNullSafe(F.lag(ATTR_HASH).over(by_source)) & F.lag(PLACE).over(by_source).isNotNull()
-    marked = statements.withColumn(AGAIN, again)
+    marked = told.withColumn(AGAIN, again)
     state = F.when(~F.col(AGAIN), F.struct(SOURCE_SYSTEM, ATTR_HASH))
     to_here = in_place().rowsBetween(Window.unboundedPreceding, -1)
     opens = ~F.col(AGAIN) & ~state.eqNullSafe(F.last(state, ignorenulls=True).over(to_here))

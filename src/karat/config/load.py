@@ -7,21 +7,27 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from karat.config.belief import BeliefDeclaration
 from karat.config.curation import Curation
 from karat.config.document import Document, Unreadable, read_documents, scalar
 from karat.config.entity import EntityDeclaration
 from karat.config.problems import ConfigProblems, Problem, shown
 from karat.config.references import fill
 from karat.config.resolve import resolve_curation
+from karat.config.resolve_belief import resolve_belief
 from karat.config.resolve_entity import resolve_entity
-from karat.config.resolved import Config, CuratedTable, Entity
+from karat.config.resolved import Belief, Config, CuratedTable, Entity
 from karat.config.settings import ProjectSettings
 from karat.config.validate import literal_secrets, validate
-from karat.config.wiring import Writer, curated_writer, entity_writer, wiring_problems
+from karat.config.wiring import Writer, belief_writer, curated_writer, entity_writer, wiring_problems
 from karat.errors import ConfigError
 
 PROJECT_FILE = "karat.yml"
-KINDS: dict[str, type[Curation | EntityDeclaration]] = {"curation": Curation, "entity": EntityDeclaration}
+KINDS: dict[str, type[Curation | EntityDeclaration | BeliefDeclaration]] = {
+    "belief": BeliefDeclaration,
+    "curation": Curation,
+    "entity": EntityDeclaration,
+}
 MOST_FILES = 2_000
 
 
@@ -33,6 +39,8 @@ class Reading:
     problems: list[Problem] = field(default_factory=list)
     curated: list[CuratedTable] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
+    beliefs: list[tuple[BeliefDeclaration, Document]] = field(default_factory=list)
+    """As declared: which entities there are is known only when everything is read."""
     writers: list[Writer] = field(default_factory=list)
 
 
@@ -51,10 +59,11 @@ def load(folder: Path, variables: Mapping[str, str] | None = None) -> Config:
         for file in _files(folder, lake, endings, lambda path: _is_data(path, reading)):
             for document in _documents(folder, file, reading):
                 _declare(document, config, reading)
+    beliefs = _beliefs(config, reading)
     reading.problems.extend(wiring_problems(reading.writers))
     if reading.problems:
         raise ConfigProblems(reading.problems)
-    return Config(folder, settings, lake, tuple(reading.curated), tuple(reading.entities))
+    return Config(folder, settings, lake, tuple(reading.curated), tuple(reading.entities), beliefs)
 
 
 def lake_root(lake: str, folder: Path) -> str:
@@ -152,9 +161,24 @@ def _declare(document: Document, config: Config, reading: Reading) -> None:
             if entity is not None:
                 reading.entities.append(entity)
                 reading.writers.append(entity_writer(entity, document.file, document.line))
+        case BeliefDeclaration():
+            reading.beliefs.append((declaration, document))
         case None:
             return
     reading.problems.extend(problems)
+
+
+def _beliefs(config: Config, reading: Reading) -> tuple[Belief, ...]:
+    """The beliefs, each with its entity; an entity that is itself wrong is not reported once more as missing."""
+    found = []
+    broken = bool(reading.problems)
+    for declared, document in reading.beliefs:
+        belief, problems = resolve_belief(declared, document, reading.entities, config)
+        if belief is not None:
+            found.append(belief)
+            reading.writers.append(belief_writer(belief, document.file, document.line))
+        reading.problems.extend(problem for problem in problems if not (broken and problem.path == "entity"))
+    return tuple(found)
 
 
 def _is_ours(document: Document) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from karat.config.entity import EntityDeclaration, Feed
 from karat.config.grading import Grading
 from karat.config.names import TableName
+from karat.config.rules import Rule
 from karat.config.settings import ProjectSettings
 
 
@@ -117,6 +118,36 @@ class Entity:
 
 
 @dataclass(frozen=True)
+class Belief:
+    """What is held true of an entity, complete."""
+
+    name: str
+    entity: Entity
+    table: TableName
+    rules: tuple[Rule, ...]
+
+    @property
+    def history(self) -> TableName:
+        """Where every period of the belief is kept."""
+        return self.table.beside("_history")
+
+    @property
+    def restatements(self) -> TableName:
+        """Where it is kept what was believed of the past before that changed."""
+        return self.table.beside("_restatements")
+
+    @property
+    def conflicts(self) -> TableName:
+        """Where sources differ now."""
+        return self.table.beside("_conflicts")
+
+    @property
+    def tables(self) -> tuple[TableName, ...]:
+        """All of them."""
+        return (self.table, self.history, self.restatements, self.conflicts)
+
+
+@dataclass(frozen=True)
 class Config:
     """A whole project as it was read."""
 
@@ -125,10 +156,11 @@ class Config:
     lake: str
     curated: tuple[CuratedTable, ...]
     entities: tuple[Entity, ...] = ()
+    beliefs: tuple[Belief, ...] = ()
 
     @property
     def hash(self) -> str:
         """Changes when anything declared changes, the SQL included; secrets are references, so none is in it."""
-        declared = [*(table.fingerprint for table in self.curated), *map(str, self.entities)]
+        declared = [*(table.fingerprint for table in self.curated), *map(str, self.entities), *map(str, self.beliefs)]
         text = json.dumps([self.settings.model_dump(mode="json"), declared], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from karat.config.problems import Problem
-from karat.config.resolved import Config, CuratedTable, Entity
+from karat.config.resolved import Belief, Config, CuratedTable, Entity
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ def entity_writer(entity: Entity, file: str, line: int) -> Writer:
     writes = frozenset(map(str, (entity.timeline, entity.assertions, entity.quarantine)))
     reads = frozenset(str(feed.table) for feed in entity.feeds if feed.table is not None)
     return Writer(str(entity.timeline), writes, reads, file, line, "name")
+
+
+def belief_writer(belief: Belief, file: str, line: int) -> Writer:
+    """A belief among the other declarations."""
+    return Writer(str(belief.table), frozenset(map(str, belief.tables)), frozenset({str(belief.entity.timeline)}), file, line, "name")
 
 
 def wiring_problems(writers: Sequence[Writer]) -> list[Problem]:

@@ -84,11 +84,23 @@ LAST_EVENT_TS: Final = "last_event_ts"
 CORRECTS: Final = "corrects"
 """Of a transaction's correction: record hash of the fact it corrects."""
 
+VALID_FROM: Final = "valid_from"
+"""Start of a period in which a belief holds, inclusive."""
+VALID_TO: Final = "valid_to"
+RULE_VERSION: Final = "rule_version"
+BECAUSE: Final = "because"
+"""For each believed attribute: the statement it rests on."""
+
 TRUNCATE: Final = "t"
 """The op of a source's statement that everything it had is gone."""
 ABSENT: Final = "absent"
 """The op of a source's statement that a snapshot was complete, and of the deletes that follow from it."""
 DELETE: Final = "d"
+
+AT: Final = "__karat_at"
+"""Working: the instant a statement takes effect; its event time, or its snapshot's."""
+PLACE: Final = "__karat_place"
+"""Working: a statement's number in its entity's order, from 1."""
 
 Names = tuple[str, ...]
 

@@ -1,0 +1,89 @@
+"""A belief's declaration to the belief complete: its entity found, its rules checked against who speaks of what."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from karat.config.belief import BELIEF_COLUMNS, BeliefDeclaration, RuleVersion
+from karat.config.document import Document, Place, dotted
+from karat.config.names import TableName
+from karat.config.problems import Problem, shown
+from karat.config.resolved import Belief, Config, Entity
+from karat.config.rules import Authority, Group, Rule
+
+SCHEMA = "silver"
+
+
+def resolve_belief(
+    declared: BeliefDeclaration, document: Document, entities: Sequence[Entity], config: Config
+) -> tuple[Belief | None, list[Problem]]:
+    """The belief, and what is wrong with it beyond the shape of its declaration."""
+    found = {entity.name: entity for entity in entities}
+    entity = found.get(declared.entity.removeprefix("bronze."))
+    if entity is None:
+        message, remedy = "there is no such entity", _nearest(declared.entity, found)
+        return None, [_problem(document, ("entity",), message, declared.entity, remedy)]
+    problems = [_problem(document, *wrong) for wrong in (*_entity_problems(entity), *_rule_problems(declared, entity))]
+    if problems:
+        return None, problems
+    rules = tuple(_rule(version) for version in declared.rules)
+    return Belief(declared.name, entity, TableName(SCHEMA, declared.name, None, config.settings.catalog), rules), []
+
+
+Wrong = tuple[Place, str, str, str]
+"""Place, message, value, remedy."""
+
+
+def _entity_problems(entity: Entity) -> list[Wrong]:
+    found: list[Wrong] = []
+    if entity.declared.type == "transaction":
+        found.append((("entity",), "facts are not believed, they are there", entity.name, "declare beliefs of entities of type: state"))
+    if taken := [name for name in (*entity.key, *entity.attributes) if name.lower() in BELIEF_COLUMNS]:
+        message = f"the entity's column {taken[0]} has a name that belief tables give their own meaning"
+        found.append((("entity",), message, entity.name, "call it otherwise in the entity and use `map`"))
+    return found
+
+
+def _rule_problems(declared: BeliefDeclaration, entity: Entity) -> list[Wrong]:
+    """The last version must fit the entity as it is now; earlier ones may speak of sources and attributes that are gone by now."""
+    last, place = declared.rules[-1], ("rules", len(declared.rules) - 1)
+    found: list[Wrong] = []
+    speakers = {feed.feed.source_system for feed in entity.feeds}
+    for name, group in last.groups.items():
+        here: Place = (*place, "groups", name)
+        found += [
+            ((*here, "attributes"), "the entity has no such attribute", attribute, _nearest(attribute, entity.attributes))
+            for attribute in group.attributes
+            if attribute not in entity.attributes
+        ]
+        found += _strangers(group.sources, speakers, (*here, "sources"))
+    found += _strangers(last.delete.sources, speakers, (*place, "delete", "sources"))
+    decided = {attribute for group in last.groups.values() for attribute in group.attributes}
+    found += [
+        ((*place, "groups"), f"version {last.version}: {attribute} is in no group", "", "add it to one")
+        for attribute in entity.attributes
+        if attribute not in decided
+    ]
+    return found
+
+
+def _strangers(ranks: Mapping[str, int] | None, speakers: set[str], place: Place) -> list[Wrong]:
+    return [
+        (place, f"{source} is no source of the entity", source, _nearest(source, speakers))
+        for source in ranks or ()
+        if source not in speakers
+    ]
+
+
+def _rule(version: RuleVersion) -> Rule:
+    groups = {name: Group(tuple(group.attributes), group.by, group.sources, group.nulls) for name, group in version.groups.items()}
+    return Rule(version.version, version.in_force_from, groups, Authority(version.delete.by, version.delete.sources))
+
+
+def _problem(document: Document, place: Place, message: str, value: str, remedy: str) -> Problem:
+    return Problem(document.file, document.line_of(place), dotted(place), message, shown(value) if value else "", remedy)
+
+
+def _nearest(name: str, names: object) -> str:
+    known = sorted(map(str, names))  # type: ignore[call-overload]
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"choose from: {', '.join(known) or 'none is declared'}"
