@@ -6,7 +6,7 @@ execute   stages become commits                 karat.execute   the only room th
   sources   a bounded read of the outside       karat.sources
   contract  rows admitted or refused, and why   karat.contract  pure
   bronze    evidence, and the timeline of it    karat.bronze    pure
-  silver    rows against what is held           karat.silver    pure
+  silver    what one source says, what is believed   karat.silver    pure
   tables    one commit, with its checkpoint     karat.execute.delta
 state     a mirror of what the lake says        karat.state
 telemetry what happened, as typed events        karat.telemetry
@@ -14,6 +14,7 @@ telemetry what happened, as typed events        karat.telemetry
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from karat.config.resolved import Config
 from karat.execute.books import recorded
@@ -24,9 +25,9 @@ from karat.plan.stages import Curate
 from karat.telemetry.sinks import Sink
 
 
-def plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = ()) -> Plan:
+def plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = (), now: datetime | None = None) -> Plan:
     """Decide: which stages would run, since when, and why."""
-    return build_plan(config, watermarks, select)
+    return build_plan(config, watermarks, select, now)
 
 
 def run(stages: Plan, world: World, sink: Sink) -> Ended:

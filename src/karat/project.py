@@ -19,8 +19,8 @@ from karat.execute.delta import DeltaTables
 from karat.execute.runner import Result
 from karat.execute.session import build_session
 from karat.execute.world import RunStamp, World
-from karat.inspect.history import entity_named
-from karat.inspect.positions import positions
+from karat.inspect.history import belief_named, entity_named
+from karat.inspect.positions import check_rules, positions
 from karat.plan.build import Plan
 from karat.state.address import state_url
 from karat.state.writer import StateWriter
@@ -93,16 +93,17 @@ class Project:
             self._is_ours = self.config.settings.spark.master != "provided"
         return self._spark
 
-    def plan(self, select: Sequence[str] = ()) -> Plan:
-        """What a run would do, without Spark and without writing."""
-        return pipeline.plan(self.config, positions(self.config), select)
+    def plan(self, select: Sequence[str] = (), now: datetime | None = None) -> Plan:
+        """What a run would do, without Spark and without writing. Raises `ConfigError` when a rule that was used has been edited."""
+        check_rules(self.config)
+        return pipeline.plan(self.config, positions(self.config), select, _stamp(now).started_at)
 
     def run(self, select: Sequence[str] = (), now: datetime | None = None, sinks: Sequence[Sink] = (), *, progress: bool = False) -> Report:
         """One bounded pass over everything selected. A table's failure is in the report; only what is wrong beforehand is raised.
 
         `now` is the run's time (naive means UTC), for replays and tests; `progress` shows the run on the terminal.
         """
-        stages = self.plan([select] if isinstance(select, str) else select)
+        stages = self.plan([select] if isinstance(select, str) else select, now)
         world = self._world(now)
         shown = [_terminal()] if progress else []
         with closing(Fanout([*self._lasting_sinks(), *shown, *sinks])) as sink:
@@ -129,6 +130,13 @@ class Project:
         from karat.execute.verify import verify  # noqa: PLC0415
 
         return verify(entity_named(self.config, entity), self._world().tables())
+
+    def as_of(self, belief: str, valid_at: datetime | None = None, known_at: datetime | None = None) -> "DataFrame":
+        """What was believed of a whole table: to be true at `valid_at` (default: the latest), by what was known at `known_at` (now)."""
+        from karat.execute.as_of import believed_as_of  # noqa: PLC0415
+
+        valid = None if valid_at is None else in_utc(valid_at)
+        return believed_as_of(belief_named(self.config, belief), self._world().tables(), in_utc(known_at), valid)
 
     def quarantine(self, entity: str) -> "DataFrame":
         """The refused rows of an entity."""
@@ -178,8 +186,15 @@ class Project:
 
 def _stamp(now: datetime | None) -> RunStamp:
     """Who a run is: names sort by time, because between contradictions the later run's word counts."""
-    born = datetime.now(UTC) if now is None else now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
+    born = in_utc(now)
     return RunStamp(f"{born:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}", born)
+
+
+def in_utc(moment: datetime | None) -> datetime:
+    """The moment in UTC, which a naive one is in already; now, where there is none."""
+    if moment is None:
+        return datetime.now(UTC)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def with_heartbeat(config: Config, seconds: int) -> Config:

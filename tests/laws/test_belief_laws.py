@@ -117,14 +117,14 @@ class Lake:
     def restated(self, rules: list[Rule], before: datetime, after: datetime, batch: int) -> list[Row]:
         """Receipts, as a run writes them."""
         former, rule = in_force(rules, before), in_force(rules, after)
-        if rule is None:
+        if rule is None or former is None:
             return []
         earlier, later = self.known(before), self.known(after)
         middle = believed_moments(earlier, self.subject, rule)
         found = receipts_of_statements(middle, believed_moments(later, self.subject, rule, batch), frontiers(earlier), self.subject, rule)
-        if former is not None and former != rule:
+        if former != rule:
             found = found.unionByName(receipts_of_rule(believed_moments(earlier, self.subject, former), middle, self.subject))
-        versions = {"rule_version": rule.version, "rule_version_before": former.version if former else None}
+        versions = {"rule_version": rule.version, "rule_version_before": former.version}
         return [{**row, **versions} for row in as_rows(found)]
 
 

@@ -11,20 +11,11 @@ are remembered, never what was itself inherited, so there is no chain of guesses
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from karat.bronze.terms import Terms
 from karat.temporal.columns import ASSERTED, AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, quoted
 from karat.temporal.sql import Sql, literal, texts
-
-WHOSE = T.StructType(
-    [
-        T.StructField("source_system", T.StringType()),
-        T.StructField("source_event_ts", T.TimestampType()),
-        T.StructField("record_hash", T.BinaryType()),
-    ]
-)
-INHERITED_TYPE = T.MapType(T.StringType(), WHOSE)
+from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE
 
 SPEAKS = "__karat_speaks"
 """Working: whether the statement is remembered; a copy of one that already was, is not."""
@@ -57,7 +48,7 @@ def leaves_something_unsaid(terms: Terms) -> Column:
 
 def nobodys_word() -> Column:
     """An empty map: nothing is inherited."""
-    return F.create_map().cast(INHERITED_TYPE)
+    return F.create_map().cast(WHOSE_BY_ATTRIBUTE)
 
 
 def _memory(attribute: str, source: int) -> Sql:
@@ -102,4 +93,4 @@ def _whose(terms: Terms) -> Sql:
         whose = ", ".join(f"'{field.name}', {word}.{field.name}" for field in WHOSE)
         entry = f"named_struct('key', {literal(attribute)}, 'value', named_struct({whose}))"
         entries.append(f"if({said(attribute)} OR {word} IS NULL, NULL, {entry})")
-    return f"CAST(map_from_entries(array_compact(array({', '.join(entries)}))) AS {INHERITED_TYPE.simpleString()})"
+    return f"CAST(map_from_entries(array_compact(array({', '.join(entries)}))) AS {WHOSE_BY_ATTRIBUTE.simpleString()})"

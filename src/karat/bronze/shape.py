@@ -2,11 +2,11 @@
 
 from pyspark.sql import types as T
 
-from karat.bronze.inheritance import INHERITED_TYPE
 from karat.bronze.terms import Terms
 from karat.temporal import columns as c
 from karat.temporal.columns import quoted
 from karat.temporal.sql import Sql
+from karat.temporal.whose import WHOSE_BY_ATTRIBUTE
 
 _TEXT, _TIME, _FLAG, _BYTES, _INT, _LONG = (
     T.StringType(),
@@ -38,7 +38,7 @@ _ASSERTION: dict[str, T.DataType] = {
     c.RANK: _INT,
     c.IS_DELETED: _FLAG,
     c.ASSERTED: T.ArrayType(_TEXT),
-    c.INHERITED: INHERITED_TYPE,
+    c.INHERITED: WHOSE_BY_ATTRIBUTE,
     c.ATTR_HASH: _BYTES,
     c.STATEMENT_HASH: _BYTES,
     c.RECORD_HASH: _BYTES,
@@ -63,7 +63,7 @@ _VERSION: dict[str, T.DataType] = {
     c.LOAD_TYPE: _TEXT,
     c.ENTITY_TYPE: _TEXT,
     c.RANK: _INT,
-    c.INHERITED: INHERITED_TYPE,
+    c.INHERITED: WHOSE_BY_ATTRIBUTE,
     c.ATTR_HASH: _BYTES,
     c.STATEMENT_HASH: _BYTES,
     c.RECORD_HASH: _BYTES,

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,12 @@ def check(folder: Path, variables: Mapping[str, str], voice: Voice) -> None:
     config = load(folder, variables)
     if problems := missing_files(config):
         raise ConfigProblems(problems)
-    names = [*(str(entity.timeline) for entity in config.entities), *(str(table.target) for table in config.curated)]
+    if config.beliefs:
+        from karat.inspect.positions import check_rules
+
+        check_rules(config)
+    declared = (*(entity.timeline for entity in config.entities), *(table.target for table in config.curated))
+    names = [str(table) for table in (*declared, *(belief.table for belief in config.beliefs))]
     grades = [
         {"entity": entity.name, "feed": feed.feed.name, "grade": feed.grading.grade, "reason": feed.grading.reason}
         for entity in config.entities
@@ -96,12 +102,13 @@ def check(folder: Path, variables: Mapping[str, str], voice: Voice) -> None:
 def plan(folder: Path, select: Sequence[str], variables: Mapping[str, str], voice: Voice) -> None:
     """The stages a run would walk."""
     from karat.config.load import load
-    from karat.inspect.positions import positions
+    from karat.inspect.positions import check_rules, positions
     from karat.plan.build import build_plan
     from karat.plan.explain import as_records
 
     config = load(folder, variables)
-    records = as_records(build_plan(config, positions(config), select))
+    check_rules(config)
+    records = as_records(build_plan(config, positions(config), select, datetime.now(UTC)))
     voice.answer(records)
     for number, record in enumerate(records, start=1):
         voice.say(f"{number}. {record['kind']} {record['name']}")

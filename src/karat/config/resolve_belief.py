@@ -26,7 +26,8 @@ def resolve_belief(
     if problems:
         return None, problems
     rules = tuple(_rule(version) for version in declared.rules)
-    return Belief(declared.name, entity, TableName(SCHEMA, declared.name, None, config.settings.catalog), rules), []
+    table = TableName(SCHEMA, declared.name, None, config.settings.catalog)
+    return Belief(declared.name, entity, table, rules, f"{document.file}:{document.line_of(('rules',))}"), []
 
 
 Wrong = tuple[Place, str, str, str]

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -125,6 +125,8 @@ class Belief:
     entity: Entity
     table: TableName
     rules: tuple[Rule, ...]
+    place: str = field(default="", compare=False, repr=False)
+    """Where it is declared."""
 
     @property
     def history(self) -> TableName:

@@ -1,24 +1,23 @@
 """The timeline brought up to date with the evidence: one MERGE of what differs, carrying the evidence's version it has consumed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.continuation import EARLIEST, WOKEN, Past, continued, is_late, is_tangled, spans, still_matters
-from karat.bronze.difference import IDENTITY, WAS_LIVE, differences
+from karat.bronze.difference import differences, timeline_form
 from karat.bronze.shape import timeline_schema
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Entity
+from karat.execute.acts import settled_acts, write
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
-from karat.execute.tables import SOURCE, TARGET, Merge
 from karat.state.commits import Commit, Written
-from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
+from karat.temporal.columns import BK, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
 from karat.temporal.moments import from_micros, moment
 
 
@@ -64,8 +63,8 @@ def advance(arrivals: Arrivals, ground: Ground, commit: Commit) -> Written:
     """What the arrivals change, in one commit; no commit when they change nothing."""
     changes = changes_of(arrivals, ground)
     with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few and not arrivals.silenced):
-        settled = settled_acts(changes)
-    return write(settled, ground, commit)
+        settled = settled_acts(changes, timeline_form(ground.terms))
+    return write(settled, ground.entity.timeline, ground.tables, commit)
 
 
 def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:
@@ -73,37 +72,6 @@ def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:
     if arrivals.few and not arrivals.silenced:
         return _continued(arrivals, ground)
     return _made_anew(arrivals, ground)
-
-
-@dataclass(frozen=True)
-class Acts:
-    """Acts computed once, and a summary of them: for each kind where the first version concerned begins."""
-
-    rows: DataFrame
-    kinds: Sequence[Row]
-
-
-def settled_acts(changes: DataFrame) -> Acts:
-    """The changes, computed."""
-    acts = kept(changes)
-    return Acts(acts, acts.groupBy(ACT, WAS_LIVE).agg(F.min(F.unix_micros(EFFECTIVE_FROM)).alias("first")).collect())
-
-
-def write(acts: Acts, ground: Ground, commit: Commit) -> Written:
-    """The acts in one commit: a MERGE, an append where nothing held is concerned, nothing where nothing differs."""
-    if not acts.kinds:
-        return Written()
-    tables, timeline = ground.tables, ground.entity.timeline
-    concerned = [row for row in acts.kinds if row[ACT] != "insert"]
-    if not concerned:
-        return tables.append(acts.rows.drop(ACT, WAS_LIVE), timeline, commit)
-    on = [f"{TARGET}.{name} = {SOURCE}.{name}" for name in IDENTITY]
-    # literals, because only they keep files unopened: of closed versions when none is concerned, and of older ones
-    if not ground.terms.is_transaction and all(row[WAS_LIVE] for row in concerned):
-        on.append(f"{TARGET}.{IS_SOURCE_CURRENT} = true")
-    earliest = from_micros(min(row["first"] for row in concerned))
-    on.append(f"{TARGET}.{EFFECTIVE_FROM} >= TIMESTAMP'{earliest.isoformat(sep=' ')}'")
-    return tables.merge(_merge(acts.rows, ground.terms, on), timeline, commit)
 
 
 def _made_anew(arrivals: Arrivals, ground: Ground) -> DataFrame:
@@ -181,8 +149,3 @@ def _from_evidence(keys: DataFrame, ground: Ground, *, few: bool = True) -> Data
     if few:  # little of much: the search through the tables is one thing, what is made of its finds another
         history, held = kept(history), kept(held)
     return ground.differences(timeline(history, ground.terms), held)
-
-
-def _merge(changes: DataFrame, terms: Terms, on: Sequence[str]) -> Merge:
-    columns = timeline_schema(terms).names
-    return Merge(changes.drop(WAS_LIVE), " AND ".join(on), ACT, [name for name in columns if name not in IDENTITY], columns, deletes=True)

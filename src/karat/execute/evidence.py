@@ -48,9 +48,9 @@ def speakers(entity: Entity, tables: DeltaTables) -> tuple[str, ...]:
 def prepare(entity: Entity, terms: Terms, tables: DeltaTables, commit: Commit) -> None:
     """Both tables exist afterwards and have every column."""
     opened = Commit(commit.stage, 0, commit.run_id, commit.config_hash)
-    _ensure(entity.assertions, assertions_schema(terms), Layout((), APPEND_ONLY), tables, opened)
+    ensure(entity.assertions, assertions_schema(terms), Layout((), APPEND_ONLY), tables, opened)
     layout = Layout((), LIVE_APART) if terms.is_transaction else Layout((IS_SOURCE_CURRENT,), LIVE_APART)
-    _ensure(entity.timeline, timeline_schema(terms), layout, tables, opened)
+    ensure(entity.timeline, timeline_schema(terms), layout, tables, opened)
 
 
 def about(rows: DataFrame, keys: DataFrame, *, few: bool = True) -> DataFrame:
@@ -63,7 +63,8 @@ def of_sources(rows: DataFrame) -> DataFrame:
     return rows.where(F.col(BK).isNull())
 
 
-def _ensure(name: TableName, schema: T.StructType, layout: Layout, tables: DeltaTables, commit: Commit) -> None:
+def ensure(name: TableName, schema: T.StructType, layout: Layout, tables: DeltaTables, commit: Commit) -> None:
+    """The table is there afterwards and has every column of the schema."""
     if not tables.exists(name):
         tables.create(name, schema, layout, commit)
         return

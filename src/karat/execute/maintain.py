@@ -5,11 +5,12 @@ Nothing here changes what a table says, except that sightings which were left fo
 
 from dataclasses import dataclass
 
-from karat.bronze.difference import differences
+from karat.bronze.difference import differences, timeline_form
 from karat.bronze.timeline import timeline
 from karat.config.names import TableName
 from karat.config.resolved import Entity
-from karat.execute.advance import Ground, settled_acts, write
+from karat.execute.acts import settled_acts, write
+from karat.execute.advance import Ground
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import speakers, terms_of
 from karat.execute.world import World
@@ -72,4 +73,5 @@ def mend_timeline(entity: Entity, world: World) -> Written:
     last = tables.checkpoint(entity.timeline, str(entity.timeline))
     position = {"assertions": tables.version(entity.assertions)}
     commit = Commit(str(entity.timeline), last.sequence + 1, world.stamp.run_id, world.config.hash, position)
-    return write(settled_acts(differences(timeline(ground.evidence, ground.terms), ground.held, ground.terms)), ground, commit)
+    changes = differences(timeline(ground.evidence, ground.terms), ground.held, ground.terms)
+    return write(settled_acts(changes, timeline_form(ground.terms)), entity.timeline, tables, commit)

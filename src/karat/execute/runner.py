@@ -13,6 +13,7 @@ from typing import TypeVar, assert_never
 
 from karat.config.resolved import CurationBooks  # noqa: TC001  (dict keys at run time read better typed)
 from karat.errors import KaratError, StateConflict
+from karat.execute.believe import believe
 from karat.execute.books import Entry, keep_books
 from karat.execute.curate import curate
 from karat.execute.explained import explained
@@ -20,7 +21,7 @@ from karat.execute.land import land
 from karat.execute.outcome import Outcome
 from karat.execute.world import World
 from karat.plan.build import Plan
-from karat.plan.stages import Curate, Land, Stage
+from karat.plan.stages import Believe, Curate, Land, Stage
 from karat.telemetry.events import Heartbeat, RunFinished, RunStarted, StageFinished, StageStarted, Status
 from karat.telemetry.sinks import Sink
 
@@ -169,6 +170,8 @@ def _dispatch(stage: Stage, world: World) -> Outcome:
             return curate(stage, world)
         case Land():
             return land(stage, world)
+        case Believe():
+            return believe(stage, world)
         case _:
             assert_never(stage)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from karat.config.resolved import Config, Entity
+from karat.config.resolved import Belief, Config, Entity
 from karat.errors import ConfigError
 from karat.inspect.rows import Row, exists, literal, rows_where
 from karat.reference import Terms, order_key, timeline
@@ -30,16 +30,9 @@ def history(config: Config, name: str, key: Mapping[str, object] | str) -> Histo
     entity = entity_named(config, name)
     values = key_values(entity, key)
     terms = terms_of(entity)
-    if not exists(config, entity.assertions):
-        return History(entity.name, values, (), ())
-    found = rows_where(config, entity.assertions, f"bk = {literal(bk_of(entity, values))} OR bk IS NULL")
-    mine = [row for row in found if row["bk"] is not None]
-    if not mine:
-        return History(entity.name, values, (), ())
-    sources = {row["source_system"] for row in mine}
-    concerned = [row for row in found if row["bk"] is not None or row["source_system"] in sources]
+    concerned = evidence_of(config, entity, values)
     ordered = sorted(concerned, key=_in_order)
-    versions = timeline([_ready(row) for row in concerned if row["time_basis"] is not None], terms)
+    versions = timeline([ready(row) for row in concerned if row["time_basis"] is not None], terms)
     return History(entity.name, values, tuple(_with_lateness(ordered)), tuple(dict(row) for row in versions))
 
 
@@ -52,6 +45,26 @@ def entity_named(config: Config, name: str) -> Entity:
     exist = ", ".join(entity.name for entity in config.entities) or "none is declared"
     message = f"there is no entity {name!r}"
     raise ConfigError(message, remedy=f"the entities are: {exist}")
+
+
+def belief_named(config: Config, name: str) -> Belief:
+    """The belief by its own name, or by its table's."""
+    wanted = name.removeprefix("silver.")
+    for belief in config.beliefs:
+        if belief.name == wanted:
+            return belief
+    exist = ", ".join(belief.name for belief in config.beliefs) or "none is declared"
+    message = f"there is no belief {name!r}"
+    raise ConfigError(message, remedy=f"the beliefs are: {exist}")
+
+
+def evidence_of(config: Config, entity: Entity, values: Mapping[str, str]) -> list[Row]:
+    """Every assertion about the key, with the statements of the sources that spoke of it about everything they have."""
+    if not exists(config, entity.assertions):
+        return []
+    found = rows_where(config, entity.assertions, f"bk = {literal(bk_of(entity, values))} OR bk IS NULL")
+    sources = {row["source_system"] for row in found if row["bk"] is not None}
+    return [row for row in found if row["bk"] is not None or row["source_system"] in sources]
 
 
 def key_values(entity: Entity, key: Mapping[str, object] | str) -> dict[str, str]:
@@ -94,7 +107,7 @@ def _typed(value: str, kind: str) -> Any:  # noqa: ANN401  (a key's own type)
     return value
 
 
-def _ready(row: Row) -> Row:
+def ready(row: Row) -> Row:
     """The row as the reference wants it: bytes plain, an absent map empty."""
     changed = {name: bytes(value) for name, value in row.items() if isinstance(value, bytearray | memoryview)}
     return {**row, **changed, "inherited": row["inherited"] or {}, "asserted_columns": row["asserted_columns"] or []}

@@ -1,9 +1,13 @@
 """How far each stage has read: from the mirror, and where that is silent from the lake's own commits."""
 
-from karat.config.resolved import Config
+from collections.abc import Mapping
+from typing import Any
+
+from karat.config.resolved import Belief, Config
 from karat.errors import KaratError
 from karat.state.address import state_url
 from karat.state.reader import StateReader
+from karat.state.rules_used import check_unedited
 
 
 def positions(config: Config) -> dict[str, str]:
@@ -16,7 +20,29 @@ def positions(config: Config) -> dict[str, str]:
         found = {}
     known = {str(table.target) for table in config.curated}
     silent = known - found.keys()
-    return {**{name: mark for name in silent if (mark := committed_position(config.lake, name))}, **found}
+    beliefs = {
+        str(belief.table): f"batch {position['batch']}, rule version {position['rule']}"
+        for belief in config.beliefs
+        if str(belief.table) not in found and "batch" in (position := _belief_position(config, belief))
+    }
+    return {**{name: mark for name in silent if (mark := committed_position(config.lake, name))}, **beliefs, **found}
+
+
+def check_rules(config: Config) -> None:
+    """Raises `ConfigError` when a rule that has decided beliefs was edited since, as far as that can be told without Spark."""
+    for belief in config.beliefs:
+        check_unedited(belief, _belief_position(config, belief).get("rules", {}))
+
+
+def _belief_position(config: Config, belief: Belief) -> Mapping[str, Any]:
+    """What the last commit of a belief's history says; nothing where it cannot be read without Spark."""
+    from karat.state.commits import checkpoint_in, local_history  # noqa: PLC0415  (a moment that a project without beliefs saves)
+
+    if config.settings.catalog is not None:
+        return {}
+    name = belief.history
+    found = checkpoint_in(local_history(f"{config.lake}/{name.schema}/{name.table}", None) or [], str(belief.table))
+    return found.position if found else {}
 
 
 def committed_position(lake: str, name: str) -> str | None:

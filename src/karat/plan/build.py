@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from graphlib import TopologicalSorter
 
-from karat.config.resolved import Config, CuratedTable, Entity
+from karat.config.resolved import Belief, Config, CuratedTable, Entity
+from karat.config.rules import in_force
 from karat.plan.select import selected
-from karat.plan.stages import Curate, Land, Stage
+from karat.plan.stages import Believe, Curate, Land, Stage
 
 
 @dataclass(frozen=True)
@@ -17,10 +19,14 @@ class Plan:
     waits_for: Mapping[str, frozenset[str]]
 
 
-def build_plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = ()) -> Plan:
-    """The stages that `select` names, upstream before downstream, otherwise in the order of their declaration."""
+def build_plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = (), now: datetime | None = None) -> Plan:
+    """The stages that `select` names, upstream before downstream, otherwise in the order of their declaration.
+
+    `now` decides which rules are in force; without it, the last ones are.
+    """
     stages: dict[str, Stage] = {str(entity.timeline): _land(entity, watermarks.get(str(entity.timeline))) for entity in config.entities}
     stages |= {str(table.target): _curate(table, watermarks.get(str(table.target))) for table in config.curated}
+    stages |= {str(belief.table): _believe(belief, watermarks.get(str(belief.table)), now) for belief in config.beliefs}
     writers = {written: name for name, stage in stages.items() for written in stage.writes}
     upstream = {name: frozenset(writers[read] for read in stage.reads if read in writers) - {name} for name, stage in stages.items()}
     chosen = selected(list(stages), upstream, select)
@@ -52,3 +58,16 @@ def _land(entity: Entity, since: str | None) -> Land:
     if since is None:
         return Land(entity, None, f"first load: everything its feeds have is read ({feeds})")
     return Land(entity, since, f"reads what its feeds have not handed over yet ({feeds})")
+
+
+def _believe(belief: Belief, since: str | None, now: datetime | None) -> Believe:
+    rule = belief.rules[-1] if now is None else in_force(belief.rules, now)
+    if rule is None:
+        begins = f"{belief.rules[0].in_force_from:%Y-%m-%d %H:%M:%S}"
+        return Believe(belief, since, f"no rule is in force before {begins}: nothing is believed yet")
+    by = f"rule version {rule.version}, in force since {rule.in_force_from:%Y-%m-%d %H:%M:%S}"
+    if since is None:
+        return Believe(belief, None, f"first time: everything on record about {belief.entity.name} is judged by {by}")
+    if not since.endswith(f"rule version {rule.version}"):
+        return Believe(belief, since, f"rebuild: everything is judged anew by {by}; so far it was {since.rpartition(', ')[2]}")
+    return Believe(belief, since, f"judges what is new about {belief.entity.name} by {by}")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from karat.config.resolved import CuratedTable, Entity
+from karat.config.resolved import Belief, CuratedTable, Entity
 
 
 @dataclass(frozen=True)
@@ -58,5 +58,31 @@ class Land:
         return (str(self.entity.timeline), str(self.entity.assertions), str(self.entity.quarantine))
 
 
-Stage = Curate | Land
+@dataclass(frozen=True)
+class Believe:
+    """Decide what is believed of an entity, attribute by attribute, from what is on record about it."""
+
+    belief: Belief
+    since: str | None
+    """How much of the evidence it rests on, as text; None before the first time. Execution asks its history itself."""
+    why: str
+    kind: Literal["believe"] = "believe"
+
+    @property
+    def name(self) -> str:
+        """The name people select it by."""
+        return str(self.belief.table)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables it reads."""
+        return (str(self.belief.entity.assertions),)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tables it may write."""
+        return tuple(map(str, self.belief.tables))
+
+
+Stage = Curate | Land | Believe
 """Every kind of stage; a new kind joins by `|`, and the type checker names each place that must learn it."""

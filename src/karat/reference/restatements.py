@@ -27,13 +27,13 @@ def restatements(rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, be
     """
     agreed, evidence = list(rules), list(rows)
     former, rule = in_force(agreed, before), in_force(agreed, after)
-    if rule is None:
+    if rule is None or former is None:  # where nothing was believed yet there is nothing to restate
         return []
     earlier, later = (by_entity(known(evidence, moment), terms) for moment in (before, after))
-    versions = {"rule_version": rule.version, "rule_version_before": former and former.version}
+    versions = {"rule_version": rule.version, "rule_version_before": former.version}
     found: list[Row] = []
     for bk, said in earlier.items():
-        receipts = _by_rule(said, terms, former, rule) if former and former.version != rule.version else []
+        receipts = _by_rule(said, terms, former, rule) if former.version != rule.version else []
         receipts += _by_statement(said, later[bk], terms, rule, before)
         found += [{**entity(said, terms), **receipt, **versions} for receipt in receipts]
     return found

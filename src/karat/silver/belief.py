@@ -50,8 +50,9 @@ from karat.temporal.columns import (
 )
 from karat.temporal.moments import moment
 from karat.temporal.sql import Sql, literal
+from karat.temporal.whose import WHOSE_BY_ATTRIBUTE
 
-BECAUSE_TYPE = "map<string,struct<source_system:string,source_event_ts:timestamp,record_hash:binary>>"
+BECAUSE_TYPE = WHOSE_BY_ATTRIBUTE.simpleString()
 END_WORD = "__karat_end_word"
 """Working: the word that settles whether the thing is there."""
 ROW = "__karat_row"
@@ -76,11 +77,15 @@ def last_words(statements: DataFrame, subject: Subject, rule: Rule) -> DataFrame
 
 
 def history(statements: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
-    """Every period of the belief. Grain: one row per entity and period in which the believed values are the same.
+    """Every period of the belief. Grain: one row per entity and period in which the believed values are the same."""
+    return periods(believed_moments(statements, subject, rule), subject)
+
+
+def periods(moments: DataFrame, subject: Subject) -> DataFrame:
+    """Moments at which the believed values change, each until the next. Grain: one row per entity and period.
 
     `because` tells the words that stood when the period ended, or stand now.
     """
-    moments = believed_moments(statements, subject, rule)
     instants = Window.partitionBy(BK).orderBy(AT)
     state = composed_state(subject)
     changes = F.row_number().over(instants).eqNullSafe(1) | ~state.eqNullSafe(F.lag(state).over(instants))

@@ -1,6 +1,7 @@
 """Where sources differ now: on which attribute, who says what, and whose word stands."""
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from karat.config.rules import Group, Rule
 from karat.silver.belief import last_words, text_of
@@ -8,24 +9,38 @@ from karat.silver.words import Subject, candidates, spoken_of, winner
 from karat.temporal.columns import BK, SK, quoted
 from karat.temporal.sql import Sql, literal
 
-SAYS_TYPE = "array<struct<source_system:string,value:string,source_event_ts:timestamp,record_hash:binary,won:boolean>>"
+SAYS = T.ArrayType(
+    T.StructType(
+        [
+            T.StructField("source_system", T.StringType()),
+            T.StructField("value", T.StringType()),
+            T.StructField("source_event_ts", T.TimestampType()),
+            T.StructField("record_hash", T.BinaryType()),
+            T.StructField("won", T.BooleanType()),
+        ]
+    )
+)
 _BY_STANDING = "(l, r) -> CASE WHEN l.won THEN -1 WHEN r.won THEN 1 WHEN l.source_system < r.source_system THEN -1 ELSE 1 END"
 
 
 def conflicts(statements: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
     """Every attribute on which sources that are heard say different things. Grain: one row per entity and attribute."""
-    words = last_words(statements, subject, rule)
+    return differing(last_words(statements, subject, rule), subject, rule)
+
+
+def differing(words: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
+    """The same from last words, or from the last believed moments, which still have them. Grain: one row per entity and attribute."""
     key = [quoted(name) for name in (*subject.key, BK, SK)]
     told = [
         f"named_struct('attribute', {literal(name)}, 'says', {_says(subject, name, group)})"
         for name, group in spoken_of(subject, rule).items()
     ]
     if not told:
-        told = [f"named_struct('attribute', '', 'says', CAST(array() AS {SAYS_TYPE}))"]
+        told = [f"named_struct('attribute', '', 'says', CAST(array() AS {SAYS.simpleString()}))"]
     each = words.selectExpr(*key, f"inline(array({', '.join(told)}))")
-    differing = each.where("size(array_distinct(transform(says, word -> word.value))) > 1")
+    unlike = each.where("size(array_distinct(transform(says, word -> word.value))) > 1")
     stands = "filter(says, word -> word.won)[0].value AS value"
-    return differing.selectExpr(*key, "attribute", stands, f"array_sort(says, {_BY_STANDING}) AS says")
+    return unlike.selectExpr(*key, "attribute", stands, f"array_sort(says, {_BY_STANDING}) AS says")
 
 
 def _says(subject: Subject, attribute: str, group: Group) -> Sql:
@@ -38,4 +53,4 @@ def _says(subject: Subject, attribute: str, group: Group) -> Sql:
         f" 'source_event_ts', {word}.at, 'record_hash', {word}.record_hash, 'won', {word}.place = {best}.place))"
         for source, word in words.items()
     ]
-    return f"CAST(array_compact(array({', '.join(entries)})) AS {SAYS_TYPE})"
+    return f"CAST(array_compact(array({', '.join(entries)})) AS {SAYS.simpleString()})"

@@ -1,0 +1,52 @@
+"""Acts computed once and written in one commit: a MERGE, an append where nothing held is concerned, nothing where nothing differs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from karat.config.names import TableName
+from karat.execute.delta import DeltaTables
+from karat.execute.kept import kept
+from karat.execute.tables import SOURCE, TARGET, Merge
+from karat.state.commits import Commit, Written
+from karat.temporal.columns import ACT, quoted
+from karat.temporal.difference import WAS_LIVE, Form
+from karat.temporal.moments import from_micros
+
+
+@dataclass(frozen=True)
+class Acts:
+    """Acts computed once, and a summary of them: for each kind where the first row concerned begins."""
+
+    rows: DataFrame
+    form: Form
+    kinds: Sequence[Row]
+
+
+def settled_acts(changes: DataFrame, form: Form) -> Acts:
+    """The changes, computed."""
+    acts = kept(changes)
+    first = F.min(F.unix_micros(form.start)) if form.start else F.lit(None).cast("bigint")
+    return Acts(acts, form, acts.groupBy(ACT, WAS_LIVE).agg(first.alias("first")).collect())
+
+
+def write(acts: Acts, into: TableName, tables: DeltaTables, commit: Commit) -> Written:
+    """The acts in one commit; none when there are none."""
+    if not acts.kinds:
+        return Written()
+    form = acts.form
+    concerned = [row for row in acts.kinds if row[ACT] != "insert"]
+    if not concerned:
+        return tables.append(acts.rows.drop(ACT, WAS_LIVE), into, commit)
+    on = [f"{TARGET}.{quoted(name)} = {SOURCE}.{quoted(name)}" for name in form.identity]
+    # literals, because only they keep files unopened: of closed rows when none is concerned, and of older ones
+    if form.live and all(row[WAS_LIVE] for row in concerned):
+        on.append(f"{TARGET}.{form.live} = true")
+    if form.start:
+        earliest = from_micros(min(row["first"] for row in concerned))
+        on.append(f"{TARGET}.{form.start} >= TIMESTAMP'{earliest.isoformat(sep=' ')}'")
+    updated = [name for name in form.columns if name not in form.identity]
+    merge = Merge(acts.rows.drop(WAS_LIVE), " AND ".join(on), ACT, updated, form.columns, deletes=True)
+    return tables.merge(merge, into, commit)

@@ -1,0 +1,220 @@
+"""A belief brought up to date with the evidence: what is new about whom, judged by the rule in force, in four commits.
+
+receipts   first, and only they cannot be made again once the others have moved on
+conflicts  rows that differ; a rerun finds the same difference, or none
+current    likewise
+history    last: its commit says which batch of the evidence and which rule the belief has reached
+
+A crash in between leaves the history behind. The next run then takes the same step once more, without the receipts that are there.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from karat.bronze.terms import Terms
+from karat.config.names import TableName
+from karat.config.resolved import Belief, Entity
+from karat.config.rules import Rule, in_force
+from karat.execute.belief_step import Judged, Step, judge
+from karat.execute.delta import DeltaTables
+from karat.execute.evidence import LIVE_APART, ensure, speakers, terms_of
+from karat.execute.outcome import Outcome
+from karat.execute.tables import Layout
+from karat.execute.world import World
+from karat.plan.stages import Believe
+from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema, restatements_schema
+from karat.silver.words import Subject
+from karat.state.commits import Checkpoint, Commit, Written
+from karat.state.rules_used import check_unedited
+from karat.telemetry.events import Rows
+from karat.temporal.columns import IS_CURRENT
+
+_MIRRORED = re.compile(r"batch (\d+), rule version (\d+)")
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far something has come: a batch of the evidence, and a rule."""
+
+    batch: int
+    version: int
+
+    def __str__(self) -> str:
+        return f"batch {self.batch}, rule version {self.version}"
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where a belief is made: its tables, its subject, and what they stand on."""
+
+    belief: Belief
+    terms: Terms
+    tables: DeltaTables
+    world: World
+    latest: int
+    """The evidence's last batch."""
+    made_at: str
+    """What tells this evidence from another one made later under its name."""
+    history: Checkpoint
+
+    @property
+    def subject(self) -> Subject:
+        """Whom and what it is about."""
+        return Subject(tuple(self.terms.key), self.terms.attributes, self.terms.sources)
+
+    def rule(self, version: int) -> Rule:
+        """The rule of this version."""
+        return next(rule for rule in self.belief.rules if rule.version == version)
+
+    def commit(self, table: TableName, reached: Reached, **more: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
+        """The next commit to one of the tables."""
+        stamp, name = self.world.stamp, str(self.belief.table)
+        position = {"batch": reached.batch, "rule": reached.version, "evidence": self.made_at, **more}
+        return Commit(name, self.tables.checkpoint(table, name).sequence + 1, stamp.run_id, self.world.config.hash, position)
+
+
+def believe(stage: Believe, world: World) -> Outcome:
+    """Judge what the evidence has that the belief has not heard; nothing new under the same rule: nothing written."""
+    belief, tables = stage.belief, world.tables()
+    rule = in_force(belief.rules, world.stamp.started_at)
+    if rule is None:
+        first = f"no rule is in force before {belief.rules[0].in_force_from:%Y-%m-%d %H:%M:%S}: nothing is believed yet"
+        return Outcome("unchanged", notes=(first,))
+    if not tables.exists(belief.entity.assertions):
+        return Outcome("unchanged")
+    seat = _seat(belief, tables, world)
+    check_unedited(belief, seat.history.position.get("rules", {}))
+    goal = Reached(seat.latest, rule.version)
+    reached = _reached(seat, stage.since)
+    if reached == goal:
+        return Outcome("unchanged", position=str(goal))
+    _prepare(seat)
+    done = [_stepped(seat, start, end) for start, end in _way(seat, reached, goal)]
+    rows = Rows(read=sum(each.read for each in done), **_summed([each.history for each in done]))
+    restated = sum(each.receipts for each in done)
+    notes = (f"{restated} restatements of the past: see {belief.restatements}",) if restated else ()
+    changed = any(each.changed for each in done)
+    return Outcome("succeeded" if changed else "unchanged", rows, position=str(goal), notes=notes)
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What one step wrote."""
+
+    read: int
+    history: Written
+    receipts: int
+    changed: bool
+
+
+def _seat(belief: Belief, tables: DeltaTables, world: World) -> Seat:
+    entity = belief.entity
+    evidence = tables.checkpoint(entity.assertions, str(entity.timeline))
+    history = tables.checkpoint(belief.history, str(belief.table))
+    terms = evidence_terms(entity, tables, evidence.position)
+    return Seat(belief, terms, tables, world, evidence.sequence, tables.made_at(entity.assertions), history)
+
+
+def evidence_terms(entity: Entity, tables: DeltaTables, position: Mapping[str, Any]) -> Terms:
+    """How the evidence is to be read; its last commit tells what never happened, so that it need not be looked for."""
+    sources = position.get("sources")
+    terms = terms_of(entity, tables, tuple(sorted(sources)) if sources is not None else speakers(entity, tables))
+    if "sweeps" not in position:
+        return terms
+    return Terms(
+        terms.key,
+        terms.attributes,
+        terms.sources,
+        terms.untracked,
+        terms.is_transaction,
+        terms.propagate,
+        swept=bool(position["sweeps"]),
+        shown_apart=bool(position.get("apart")),
+    )
+
+
+def _reached(seat: Seat, mirrored: str | None) -> Reached | None:
+    """Where the belief stands: by its own last commit, or further by the mirror, when later batches changed nothing of it."""
+    standing = seat.history
+    if "batch" not in standing.position or standing.position["evidence"] != seat.made_at:
+        return None
+    reached = Reached(int(standing.position["batch"]), int(standing.position["rule"]))
+    if reached.batch > seat.latest:
+        return None
+    if (found := _MIRRORED.fullmatch(mirrored or "")) and standing.trusted and not standing.set_back:
+        told = Reached(int(found[1]), int(found[2]))
+        if reached.batch <= told.batch <= seat.latest and told.version == reached.version:
+            return told
+    return reached
+
+
+def _way(seat: Seat, reached: Reached | None, goal: Reached) -> list[tuple[Reached | None, Reached]]:
+    """The steps to take: first the one a crash interrupted, if its receipts are there."""
+    receipts = seat.tables.checkpoint(seat.belief.restatements, str(seat.belief.table)).position
+    if reached is None or receipts.get("evidence") != seat.made_at:
+        return [(reached, goal)]
+    begun = Reached(int(receipts["batch"]), int(receipts["rule"]))
+    is_ahead = (begun.batch, begun.version) > (reached.batch, reached.version)
+    if not is_ahead or begun == goal or begun.version not in {rule.version for rule in seat.belief.rules}:
+        return [(reached, goal)]
+    return [(reached, begun), (begun, goal)]
+
+
+def _prepare(seat: Seat) -> None:
+    """All four tables exist afterwards and have every column."""
+    belief, key = seat.belief, dict(seat.terms.key)
+    opened = Commit(str(belief.table), 0, seat.world.stamp.run_id, seat.world.config.hash)
+    live_apart = Layout((IS_CURRENT,), LIVE_APART)
+    for name, schema, layout in (
+        (belief.restatements, restatements_schema(key), Layout()),
+        (belief.conflicts, conflicts_schema(key), Layout((), LIVE_APART)),
+        (belief.table, belief_schema(key, seat.subject), Layout((), LIVE_APART)),
+        (belief.history, history_schema(key, seat.subject), live_apart),
+    ):
+        ensure(name, schema, layout, seat.tables, opened)
+
+
+def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
+    """One step, from what was believed then to what is believed now."""
+    belief, tables = seat.belief, seat.tables
+    former = None if start is None else next((rule for rule in belief.rules if rule.version == start.version), None)
+    step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version))
+    judged = judge(step, belief, seat.terms, seat.subject, tables)
+    receipts = _receipts_written(seat, judged, end)
+    wrote = [
+        judged.write(table, acts, seat.commit(table, end, **more))
+        for table, acts, more in (
+            (belief.conflicts, judged.conflicts, {}),
+            (belief.table, judged.current, {}),
+            (belief.history, judged.history, {"rules": _rules_used(seat, end), "known_at": _iso(seat.world.stamp.started_at)}),
+        )
+    ]
+    return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
+
+
+def _receipts_written(seat: Seat, judged: Judged, end: Reached) -> int:
+    """The receipts of a step, unless they are there already; they carry who wrote them and when."""
+    table = seat.belief.restatements
+    there = seat.tables.checkpoint(table, str(seat.belief.table)).position
+    if judged.receipts is None or (there.get("evidence"), there.get("batch"), there.get("rule")) == (seat.made_at, end.batch, end.version):
+        return 0
+    rows = judged.receipts_of(seat.world.stamp)
+    if rows.isEmpty():
+        return 0
+    return seat.tables.append(rows, table, seat.commit(table, end)).inserted
+
+
+def _rules_used(seat: Seat, end: Reached) -> dict[str, str]:
+    """Every version that has ever decided a belief, with what it said."""
+    return {**seat.history.position.get("rules", {}), str(end.version): seat.rule(end.version).content_hash}
+
+
+def _summed(written: list[Written]) -> dict[str, int]:
+    return {name: sum(getattr(each, name) for each in written) for name in ("inserted", "updated", "deleted")}
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat()

@@ -1,0 +1,49 @@
+"""The difference between rows that should be and rows that are held: only it is written."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from karat.temporal.columns import ACT, Names, quoted
+from karat.temporal.sql import Sql
+
+WAS_LIVE = "__karat_was_live"
+"""Working: whether the held row an act is about is among the live ones, which are kept apart."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a table's rows are told apart and laid out."""
+
+    columns: Sequence[str]
+    identity: Names
+    live: str | None = None
+    """The flag by which live rows are kept apart from the others."""
+    start: str | None = None
+    """The column of the identity that says where a row's period begins."""
+
+
+def acts_between(fresh: DataFrame, held: DataFrame, form: Form, unseen: Iterable[str] = ()) -> DataFrame:
+    """The acts that turn held rows into fresh ones. Grain: one row per row that differs; a difference in `unseen` columns is none."""
+    compared = [name for name in form.columns if name not in form.identity and name not in set(unseen)]
+    same = F.expr(" AND ".join(f"new.{quoted(name)} = old.{quoted(name)}" for name in form.identity))
+    joined = fresh.alias("new").join(held.alias("old"), on=same, how="full_outer")
+    is_new, is_gone = (f"{side}.{quoted(form.identity[0])} IS NULL" for side in ("old", "new"))
+    act = f"CASE WHEN {is_new} THEN 'insert' WHEN {is_gone} THEN 'delete' WHEN {_differs(compared, fresh)} THEN 'update' END"
+    values = [f"if({is_gone}, old.{quoted(name)}, new.{quoted(name)}) AS {quoted(name)}" for name in form.columns]
+    was_live = f"coalesce(old.{form.live}, true) AS {WAS_LIVE}" if form.live else f"true AS {WAS_LIVE}"
+    return joined.selectExpr(f"{act} AS {ACT}", was_live, *values).where(F.col(ACT).isNotNull())
+
+
+def _differs(names: Sequence[str], rows: DataFrame) -> Sql:
+    """Side by side as two structs; maps cannot be compared, their sorted entries can."""
+    maps = {field.name for field in rows.schema if isinstance(field.dataType, T.MapType)}
+    sides = [", ".join(_comparable(f"{side}.{quoted(name)}", is_map=name in maps) for name in names) for side in ("old", "new")]
+    return f"NOT (struct({sides[0]}) <=> struct({sides[1]}))" if names else "false"
+
+
+def _comparable(value: Sql, *, is_map: bool) -> Sql:
+    return f"array_sort(map_entries({value}))" if is_map else value
