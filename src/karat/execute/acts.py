@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -27,9 +28,20 @@ class Acts:
 
 def settled_acts(changes: DataFrame, form: Form) -> Acts:
     """The changes, computed."""
-    acts = kept(changes)
+    return all_settled([(changes, form)])[0]
+
+
+def all_settled(parts: Sequence[tuple[DataFrame, Form]]) -> list[Acts]:
+    """The changes of several tables, computed in one go."""
+    computed = [(kept(changes), form) for changes, form in parts]
+    summaries = [_summary(acts, form).withColumn("part", F.lit(part)) for part, (acts, form) in enumerate(computed)]
+    found = reduce(DataFrame.unionByName, summaries).collect()
+    return [Acts(acts, form, [row for row in found if row["part"] == part]) for part, (acts, form) in enumerate(computed)]
+
+
+def _summary(acts: DataFrame, form: Form) -> DataFrame:
     first = F.min(F.unix_micros(form.start)) if form.start else F.lit(None).cast("bigint")
-    return Acts(acts, form, acts.groupBy(ACT, WAS_LIVE).agg(first.alias("first")).collect())
+    return acts.groupBy(ACT, WAS_LIVE).agg(first.alias("first"))
 
 
 def write(acts: Acts, into: TableName, tables: DeltaTables, commit: Commit) -> Written:

@@ -8,29 +8,53 @@ from pyspark.sql import functions as F
 
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import statements
-from karat.config.names import TableName
 from karat.config.resolved import Belief
 from karat.config.rules import Rule
-from karat.execute.acts import Acts, settled_acts, write
+from karat.execute.acts import Acts, all_settled
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
+from karat.execute.tables import SOURCE, TARGET, Merge
 from karat.execute.world import RunStamp
 from karat.silver.belief import believed_moments, periods
 from karat.silver.belief_shape import belief_form, conflicts_form, history_form
-from karat.silver.conflicts import differing
+from karat.silver.conflicts import conflicts
 from karat.silver.restatement import frontiers, receipts_of_rule, receipts_of_statements
 from karat.silver.words import Subject
-from karat.state.commits import Commit, Written
-from karat.temporal.columns import AT, BATCH_SEQ, BK, EVENT_TS, IS_CURRENT, RULE_VERSION, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, col
-from karat.temporal.difference import Form, acts_between
+from karat.temporal.columns import (
+    ACT,
+    ATTR_HASH,
+    BATCH_SEQ,
+    BK,
+    ENTITY_TYPE,
+    EVENT_TS,
+    EXTRA,
+    EXTRACTION_VERSION,
+    HASH_VERSION,
+    INHERITED,
+    IS_CURRENT,
+    PAYLOAD,
+    RULE_VERSION,
+    SK,
+    SNAPSHOT_TS,
+    SOURCE_PATH,
+    SOURCE_SYSTEM,
+    SOURCE_TYPE,
+    TIME_BASIS,
+    col,
+)
+from karat.temporal.difference import WAS_LIVE, Form, acts_between
 from karat.temporal.moments import moment
 
 FEW = 500_000
 """New statements whose keys can be broadcast."""
 FEW_TO_INTERPRET = 20_000
 ROWS_PER_PARTITION = 20_000
+BESIDE_THE_POINT = frozenset(
+    {ATTR_HASH, ENTITY_TYPE, EXTRA, EXTRACTION_VERSION, HASH_VERSION, INHERITED, PAYLOAD, SOURCE_PATH, SOURCE_TYPE}
+)
+"""Columns of the evidence that no belief depends on."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +77,12 @@ class Judged:
     """What a step comes to: the rows of each table that differ, and receipts for the past."""
 
     read: int
-    tables: DeltaTables
     step: Step
     history: Acts
-    current: Acts
     conflicts: Acts
+    current: Acts | None
+    """None: what differs of the present is in the history's acts."""
     receipts: DataFrame | None
-
-    def write(self, table: TableName, acts: Acts, commit: Commit) -> Written:
-        """One table's part."""
-        return write(acts, table, self.tables, commit)
 
     def receipts_of(self, stamp: RunStamp) -> DataFrame:
         """The receipts with the run that writes them."""
@@ -78,6 +98,34 @@ class Judged:
             raise ValueError(message)
         return kept(self.receipts.withColumns(stamped))
 
+    def present(self, subject: Subject) -> Merge | None:
+        """What is believed now of those of whom it differs; None when the last period of nobody does."""
+        if all(row[ACT] == "delete" or not row[WAS_LIVE] for row in self.history.kinds):
+            return None
+        columns = belief_form(subject).columns
+        rows = self.history.rows.where(F.col(IS_CURRENT) & (F.col(ACT) != "delete")).select(*map(col, columns))
+        return Merge(rows, f"{TARGET}.{SK} = {SOURCE}.{SK}", None, [name for name in columns if name != SK], columns)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a step is made on: the belief, how its evidence is read, and the tables."""
+
+    belief: Belief
+    terms: Terms
+    tables: DeltaTables
+
+    @property
+    def subject(self) -> Subject:
+        """Whom and what it is about."""
+        return Subject(tuple(self.terms.key), self.terms.attributes, self.terms.sources)
+
+    def evidence(self, until: int) -> DataFrame:
+        """The assertions that count, up to a batch; of their columns those that a belief can depend on."""
+        rows = self.tables.read(self.belief.entity.assertions)
+        told = [col(name) for name in rows.columns if name not in BESIDE_THE_POINT]
+        return rows.where(F.col(TIME_BASIS).isNotNull() & (F.col(BATCH_SEQ) <= until)).select(*told)
+
 
 @dataclass(frozen=True)
 class _Concerned:
@@ -88,46 +136,38 @@ class _Concerned:
     """None: everybody."""
     read: int
 
-    def of(self, held: DataFrame) -> DataFrame:
-        """Their rows among held ones."""
-        return held if self.keys is None else about(held, self.keys)
+    def differing(self, fresh: DataFrame, form: Form, held: DataFrame) -> tuple[DataFrame, Form]:
+        """What is to be done to the held rows about them."""
+        columns = [col(name) for name in form.columns]
+        theirs = held.select(*columns) if self.keys is None else about(held.select(*columns), self.keys)
+        return acts_between(fresh.select(*columns), theirs, form), form
 
 
-def judge(step: Step, belief: Belief, terms: Terms, subject: Subject, tables: DeltaTables) -> Judged:
+def judge(step: Step, ground: Ground) -> Judged:
     """Everything the step changes, computed; nothing is written yet."""
-    session = tables.session
+    session, tables, belief, subject = ground.tables.session, ground.tables, ground.belief, ground.subject
     session.conf.set("spark.sql.adaptive.enabled", "false")
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")  # what is merged is computed once already
-    concerned = _concerned(step, belief, terms, tables)
+    concerned = _concerned(step, ground)
     if concerned.keys is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(1 + concerned.read // ROWS_PER_PARTITION))
     with interpreted(session, few=concerned.keys is not None and concerned.read <= FEW_TO_INTERPRET):
-        known_batch = step.since if step.former is not None else None
-        moments = kept(believed_moments(statements(concerned.rows, terms), subject, step.rule, known_batch))
-        history = kept(periods(moments, subject))
-        fresh: list[tuple[Form, DataFrame, TableName]] = [
-            (history_form(subject), history, belief.history),
-            (belief_form(subject), history.where(IS_CURRENT), belief.table),
-            (conflicts_form(subject), differing(_last_moments(moments), subject, step.rule), belief.conflicts),
+        told = kept(statements(concerned.rows, ground.terms)) if concerned.keys is not None else statements(concerned.rows, ground.terms)
+        history = periods(believed_moments(told, subject, step.rule), subject)
+        parts = [
+            concerned.differing(history, history_form(subject), tables.read(belief.history)),
+            concerned.differing(conflicts(told, subject, step.rule), conflicts_form(subject), tables.read(belief.conflicts)),
         ]
-        acts = []
-        for form, rows, table in fresh:
-            columns = [col(name) for name in form.columns]
-            held = concerned.of(tables.read(table).select(*columns))
-            acts.append(settled_acts(acts_between(rows.select(*columns), held, form), form))
-        receipts = _receipts(step, concerned, moments, terms, subject)
-    return Judged(concerned.read, tables, step, acts[0], acts[1], acts[2], receipts)
+        if step.of_all:  # also who is in the belief no longer
+            parts.append(concerned.differing(history.where(IS_CURRENT), belief_form(subject), tables.read(belief.table)))
+        acts = all_settled(parts)
+        receipts = _receipts(step, concerned.rows, ground)
+    return Judged(concerned.read, step, acts[0], acts[1], acts[2] if step.of_all else None, receipts)
 
 
-def _last_moments(moments: DataFrame) -> DataFrame:
-    """What is believed now, with the words it rests on. Grain: one row per entity."""
-    last = moments.groupBy(SK).agg(F.max(AT).alias(AT))
-    return moments.join(last, [SK, AT], "left_semi")
-
-
-def _concerned(step: Step, belief: Belief, terms: Terms, tables: DeltaTables) -> _Concerned:
+def _concerned(step: Step, ground: Ground) -> _Concerned:
     """Whom the step concerns: those somebody newly speaks of, all of a source that newly spoke of everything, or everybody."""
-    evidence = tables.read(belief.entity.assertions).where(F.col(TIME_BASIS).isNotNull() & (F.col(BATCH_SEQ) <= step.until))
+    evidence = ground.evidence(step.until)
     new = evidence if step.since is None else evidence.where(F.col(BATCH_SEQ) > step.since)
     sweeping = F.collect_set(F.when(F.col(BK).isNull(), F.col(SOURCE_SYSTEM)))
     found = new.agg(F.count(F.lit(1)).alias("read"), sweeping.alias("sweeping")).collect()[0]
@@ -138,21 +178,22 @@ def _concerned(step: Step, belief: Belief, terms: Terms, tables: DeltaTables) ->
         spoken_of = spoken_of.unionByName(evidence.where(F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*found["sweeping"])).select(SK))
     keys = kept(spoken_of.distinct())
     rows = about(evidence, keys)
-    return _Concerned(kept(rows.unionByName(of_sources(evidence)) if terms.swept else rows), keys, found["read"])
+    return _Concerned(kept(rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows), keys, found["read"])
 
 
-def _receipts(step: Step, concerned: _Concerned, after: DataFrame, terms: Terms, subject: Subject) -> DataFrame | None:
+def _receipts(step: Step, rows: DataFrame, ground: Ground) -> DataFrame | None:
     """What the step changed about the past; None where there was none, or nothing new speaks of it."""
     if step.since is None or step.former is None:
         return None
-    known = concerned.rows.where(F.col(BATCH_SEQ) <= step.since)
     if step.former == step.rule:
-        late = _spoken_late_of(concerned.rows, step.since)
+        late = _spoken_late_of(rows, step.since)
         if late is None:
             return None
-        known, after = about(known, late).unionByName(of_sources(known)), about(after, late)
-    earlier = statements(known, terms)
-    middle = kept(believed_moments(earlier, subject, step.rule))
+        rows = about(rows, late).unionByName(of_sources(rows))
+    subject = ground.subject
+    after = believed_moments(statements(rows, ground.terms), subject, step.rule, step.since)
+    earlier = statements(rows.where(F.col(BATCH_SEQ) <= step.since), ground.terms)
+    middle = believed_moments(earlier, subject, step.rule)
     found = [receipts_of_statements(middle, after, frontiers(earlier), subject, step.rule)]
     if step.former != step.rule:
         found.append(receipts_of_rule(believed_moments(earlier, subject, step.former), middle, subject))
@@ -162,10 +203,9 @@ def _receipts(step: Step, concerned: _Concerned, after: DataFrame, terms: Terms,
 def _spoken_late_of(rows: DataFrame, since: int) -> DataFrame | None:
     """Those of whom something new speaks of a time before the last one known; None when there is nobody. Grain: one row per entity."""
     first, last = F.least(EVENT_TS, SNAPSHOT_TS), F.greatest(EVENT_TS, SNAPSHOT_TS)
-    is_new = F.col(BATCH_SEQ) > since
-    about_keys = rows.where(F.col(BK).isNotNull())
-    newly_swept = rows.where(F.col(BK).isNull() & is_new).agg(F.min(first)).collect()[0][0]
-    spans = about_keys.groupBy(SK).agg(F.max(F.when(~is_new, last)).alias("known"), F.min(F.when(is_new, first)).alias("new"))
-    earliest = F.least(F.col("new"), F.lit(newly_swept).cast("timestamp"))
-    late = kept(spans.where(earliest < F.col("known")).select(SK))
+    is_new, has_key = F.col(BATCH_SEQ) > since, F.col(BK).isNotNull()
+    spans = rows.groupBy(SK).agg(F.max(F.when(~is_new & has_key, last)).alias("known"), F.min(F.when(is_new, first)).alias("new"))
+    swept = spans.where(F.col(SK).isNull()).select(F.col("new").alias("swept"))  # statements about everything have no key
+    beside = spans.where(F.col(SK).isNotNull()).join(F.broadcast(swept), how="left")
+    late = kept(beside.where(F.least("new", "swept") < F.col("known")).select(SK))
     return None if late.isEmpty() else late

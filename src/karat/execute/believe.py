@@ -11,14 +11,14 @@ A crash in between leaves the history behind. The next run then takes the same s
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from karat.bronze.terms import Terms
 from karat.config.names import TableName
 from karat.config.resolved import Belief, Entity
 from karat.config.rules import Rule, in_force
-from karat.execute.belief_step import Judged, Step, judge
+from karat.execute.acts import write
+from karat.execute.belief_step import Ground, Judged, Step, judge
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import LIVE_APART, ensure, speakers, terms_of
 from karat.execute.outcome import Outcome
@@ -26,7 +26,6 @@ from karat.execute.tables import Layout
 from karat.execute.world import World
 from karat.plan.stages import Believe
 from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema, restatements_schema
-from karat.silver.words import Subject
 from karat.state.commits import Checkpoint, Commit, Written
 from karat.state.rules_used import check_unedited
 from karat.telemetry.events import Rows
@@ -50,9 +49,7 @@ class Reached:
 class Seat:
     """Where a belief is made: its tables, its subject, and what they stand on."""
 
-    belief: Belief
-    terms: Terms
-    tables: DeltaTables
+    ground: Ground
     world: World
     latest: int
     """The evidence's last batch."""
@@ -61,9 +58,14 @@ class Seat:
     history: Checkpoint
 
     @property
-    def subject(self) -> Subject:
-        """Whom and what it is about."""
-        return Subject(tuple(self.terms.key), self.terms.attributes, self.terms.sources)
+    def belief(self) -> Belief:
+        """Which belief it is."""
+        return self.ground.belief
+
+    @property
+    def tables(self) -> DeltaTables:
+        """Where its tables are."""
+        return self.ground.tables
 
     def rule(self, version: int) -> Rule:
         """The rule of this version."""
@@ -115,7 +117,7 @@ def _seat(belief: Belief, tables: DeltaTables, world: World) -> Seat:
     evidence = tables.checkpoint(entity.assertions, str(entity.timeline))
     history = tables.checkpoint(belief.history, str(belief.table))
     terms = evidence_terms(entity, tables, evidence.position)
-    return Seat(belief, terms, tables, world, evidence.sequence, tables.made_at(entity.assertions), history)
+    return Seat(Ground(belief, terms, tables), world, evidence.sequence, tables.made_at(entity.assertions), history)
 
 
 def evidence_terms(entity: Entity, tables: DeltaTables, position: Mapping[str, Any]) -> Terms:
@@ -139,7 +141,8 @@ def evidence_terms(entity: Entity, tables: DeltaTables, position: Mapping[str, A
 def _reached(seat: Seat, mirrored: str | None) -> Reached | None:
     """Where the belief stands: by its own last commit, or further by the mirror, when later batches changed nothing of it."""
     standing = seat.history
-    if "batch" not in standing.position or standing.position["evidence"] != seat.made_at:
+    lacking = not all(seat.tables.exists(table) for table in (seat.belief.table, seat.belief.conflicts))
+    if lacking or "batch" not in standing.position or standing.position["evidence"] != seat.made_at:
         return None
     reached = Reached(int(standing.position["batch"]), int(standing.position["rule"]))
     if reached.batch > seat.latest:
@@ -165,14 +168,14 @@ def _way(seat: Seat, reached: Reached | None, goal: Reached) -> list[tuple[Reach
 
 def _prepare(seat: Seat) -> None:
     """All four tables exist afterwards and have every column."""
-    belief, key = seat.belief, dict(seat.terms.key)
+    belief, key, subject = seat.belief, dict(seat.ground.terms.key), seat.ground.subject
     opened = Commit(str(belief.table), 0, seat.world.stamp.run_id, seat.world.config.hash)
     live_apart = Layout((IS_CURRENT,), LIVE_APART)
     for name, schema, layout in (
         (belief.restatements, restatements_schema(key), Layout()),
         (belief.conflicts, conflicts_schema(key), Layout((), LIVE_APART)),
-        (belief.table, belief_schema(key, seat.subject), Layout((), LIVE_APART)),
-        (belief.history, history_schema(key, seat.subject), live_apart),
+        (belief.table, belief_schema(key, subject), Layout((), LIVE_APART)),
+        (belief.history, history_schema(key, subject), live_apart),
     ):
         ensure(name, schema, layout, seat.tables, opened)
 
@@ -182,17 +185,24 @@ def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
     belief, tables = seat.belief, seat.tables
     former = None if start is None else next((rule for rule in belief.rules if rule.version == start.version), None)
     step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version))
-    judged = judge(step, belief, seat.terms, seat.subject, tables)
+    judged = judge(step, seat.ground)
     receipts = _receipts_written(seat, judged, end)
+    position = {"rules": _rules_used(seat, end), "known_at": seat.world.stamp.started_at.isoformat()}
     wrote = [
-        judged.write(table, acts, seat.commit(table, end, **more))
-        for table, acts, more in (
-            (belief.conflicts, judged.conflicts, {}),
-            (belief.table, judged.current, {}),
-            (belief.history, judged.history, {"rules": _rules_used(seat, end), "known_at": _iso(seat.world.stamp.started_at)}),
-        )
+        write(judged.conflicts, belief.conflicts, tables, seat.commit(belief.conflicts, end)),
+        _present_written(seat, judged, end),
+        write(judged.history, belief.history, tables, seat.commit(belief.history, end, **position)),
     ]
     return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
+
+
+def _present_written(seat: Seat, judged: Judged, end: Reached) -> Written:
+    """What is believed now: where everybody was judged what differs, else of those whose history differs."""
+    table = seat.belief.table
+    if judged.current is not None:
+        return write(judged.current, table, seat.tables, seat.commit(table, end))
+    merge = judged.present(seat.ground.subject)
+    return Written() if merge is None else seat.tables.merge(merge, table, seat.commit(table, end))
 
 
 def _receipts_written(seat: Seat, judged: Judged, end: Reached) -> int:
@@ -214,7 +224,3 @@ def _rules_used(seat: Seat, end: Reached) -> dict[str, str]:
 
 def _summed(written: list[Written]) -> dict[str, int]:
     return {name: sum(getattr(each, name) for each in written) for name in ("inserted", "updated", "deleted")}
-
-
-def _iso(moment: datetime) -> str:
-    return moment.isoformat()

@@ -18,7 +18,18 @@ from pyspark.sql import types as T
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge
-from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, last_move, local_history, local_rows, settled
+from karat.state.commits import (
+    Checkpoint,
+    Commit,
+    LogEntry,
+    Written,
+    checkpoint_in,
+    last_move,
+    local_history,
+    local_id,
+    local_rows,
+    settled,
+)
 from karat.temporal.columns import quoted
 
 RECENT = 50
@@ -139,7 +150,8 @@ class DeltaTables:
 
     def made_at(self, name: TableName) -> str:
         """What tells a table from another one made later under its name."""
-        return str(self._table(name).detail().select("id").collect()[0][0])
+        found = None if self._by_name(name) else local_id(self.address(name))
+        return found or str(self._table(name).detail().select("id").collect()[0][0])
 
     def appended(self, name: TableName, after: int, up_to: int) -> DataFrame:
         """The rows that joined the table after one version and up to another."""

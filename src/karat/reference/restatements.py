@@ -45,7 +45,7 @@ def _by_rule(said: Said, terms: Terms, former: Rule, rule: Rule) -> list[Row]:
     for instant in _instants(said):
         before, after = (_state(until(said, instant), terms, judge) for judge in (former, rule))
         changed = _differing(before, after)
-        changes.append((instant, {"changed": changed, "before": before, "after": after, "because": {}, "cause": "rule"}))
+        changes.append((instant, {"changed": changed, **_told(changed, before, after), "because": {}, "cause": "rule"}))
     return _receipts(changes)
 
 
@@ -60,7 +60,8 @@ def _by_statement(earlier: Said, later: Said, terms: Terms, rule: Rule, since: d
         appears = before is None or after is None
         causes = {name: _cause(name, heard, new, rule, appears=appears) for name in _differing(before, after)}
         because = {name: origin(cause) for name, cause in causes.items() if cause and cause.at < last}
-        changes.append((instant, {"changed": list(because), "before": before, "after": after, "because": because, "cause": "statement"}))
+        told = _told(because, before, after)
+        changes.append((instant, {"changed": list(because), **told, "because": because, "cause": "statement"}))
     return _receipts(changes)
 
 
@@ -86,6 +87,13 @@ def _turns(word: Statement, own: Said) -> bool:
 def _state(said: Said, terms: Terms, rule: Rule) -> Row | None:
     belief = compose(said, terms, rule)
     return belief.state if belief else None
+
+
+def _told(changed: Iterable[str], before: Row | None, after: Row | None) -> Row:
+    """Of both readings only what changed: a receipt is not cut where something else moved on."""
+    names = list(changed)
+    sides = {"before": before, "after": after}
+    return {side: None if state is None else {name: state.get(name) for name in names} for side, state in sides.items()}
 
 
 def _differing(before: Row | None, after: Row | None) -> list[str]:

@@ -104,7 +104,7 @@ def periods(moments: DataFrame, subject: Subject) -> DataFrame:
 def believed_moments(statements: DataFrame, subject: Subject, rule: Rule, known_batch: int | None = None) -> DataFrame:
     """What is believed from each instant at which anybody spoke. Grain: one row per entity and instant.
 
-    Statements of batches after `known_batch` count as new, see `karat.silver.restatement`.
+    Statements of batches after `known_batch` count as new; then the words and the news are there too, see `karat.silver.restatement`.
     """
     new = F.lit(False) if known_batch is None else F.col(BATCH_SEQ) > known_batch
     words = statements.withColumn(NEW, new).transform(with_lives)
@@ -113,7 +113,8 @@ def believed_moments(statements: DataFrame, subject: Subject, rule: Rule, known_
     told = words.selectExpr("*", *picked(subject, rule, so_far), *causes, following)
     # of several statements at one instant only what holds after the last of them was ever true
     settled = told.where(f"{ENTERED} AND (__karat_next IS NULL OR __karat_next > {AT})")
-    return composed(settled, subject, rule)
+    believed = composed(settled, subject, rule)
+    return believed if known_batch is not None else believed.selectExpr(*map(quoted, (*belief_columns(subject), AT)))
 
 
 def composed(words: DataFrame, subject: Subject, rule: Rule) -> DataFrame:

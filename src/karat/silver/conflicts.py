@@ -25,11 +25,7 @@ _BY_STANDING = "(l, r) -> CASE WHEN l.won THEN -1 WHEN r.won THEN 1 WHEN l.sourc
 
 def conflicts(statements: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
     """Every attribute on which sources that are heard say different things. Grain: one row per entity and attribute."""
-    return differing(last_words(statements, subject, rule), subject, rule)
-
-
-def differing(words: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
-    """The same from last words, or from the last believed moments, which still have them. Grain: one row per entity and attribute."""
+    words = last_words(statements, subject, rule)
     key = [quoted(name) for name in (*subject.key, BK, SK)]
     told = [
         f"named_struct('attribute', {literal(name)}, 'says', {_says(subject, name, group)})"

@@ -74,11 +74,6 @@ def _sided(moments: DataFrame, side: str, subject: Subject) -> DataFrame:
     return moments.select(*key, state.alias("state"), causes.alias(CAUSES), F.lit(side).alias(_SIDE))
 
 
-def _compared(side: str, subject: Subject) -> Column:
-    kinds = [*subject.attributes.items()]
-    return F.struct(F.col(side).isNull(), *(comparable(F.col(side)[name], kind) for name, kind in kinds), F.col(side)[IS_DELETED])
-
-
 def _changed(subject: Subject) -> Column:
     """Names of what differs, in order."""
     pairs = [
@@ -89,15 +84,21 @@ def _changed(subject: Subject) -> Column:
 
 
 def _receipts(instants: DataFrame, subject: Subject) -> DataFrame:
-    """Instants to stretches, as they are kept: of both readings what changed, as text; null where nothing was believed."""
-    in_time = Window.partitionBy(SK).orderBy(AT)
-    told = F.struct(_compared(BEFORE, subject), _compared(AFTER, subject), CHANGED, F.array_sort(F.map_entries(BECAUSE)))
-    goes_on = F.coalesce(told.eqNullSafe(F.lag(told).over(in_time)) & (F.row_number().over(in_time) > 1), F.lit(False))
-    opening = instants.withColumn("__karat_goes_on", goes_on).where("NOT __karat_goes_on")
-    stretches = opening.withColumns({VALID_FROM: F.col(AT), VALID_TO: F.lead(AT).over(in_time)}).where(F.size(CHANGED) > 0)
-    columns = [quoted(name) for name in (*subject.key, BK, SK, VALID_FROM, VALID_TO, CHANGED)]
+    """Instants to stretches of one before, after and because. Grain: one row per entity and stretch.
+
+    Of both readings only what changed is told, so that a receipt is not cut where something else moved on; as text, and null where
+    nothing was believed.
+    """
+    key = [quoted(name) for name in (*subject.key, BK, SK, AT, CHANGED)]
     sides = [f"if({side} IS NULL, NULL, {_texts(side, subject)}) AS {side}" for side in (BEFORE, AFTER)]
-    return stretches.selectExpr(*columns, *sides, BECAUSE, CAUSE)
+    told = instants.selectExpr(*key, *sides, BECAUSE, CAUSE)
+    in_time = Window.partitionBy(SK).orderBy(AT)
+    content = F.struct(CHANGED, *(F.array_sort(F.map_entries(name)) for name in (BEFORE, AFTER, BECAUSE)))
+    goes_on = F.coalesce(content.eqNullSafe(F.lag(content).over(in_time)) & (F.row_number().over(in_time) > 1), F.lit(False))
+    opening = told.withColumn("__karat_goes_on", goes_on).where("NOT __karat_goes_on")
+    stretches = opening.withColumns({VALID_FROM: F.col(AT), VALID_TO: F.lead(AT).over(in_time)}).where(F.size(CHANGED) > 0)
+    columns = (*subject.key, BK, SK, VALID_FROM, VALID_TO, CHANGED, BEFORE, AFTER, BECAUSE, CAUSE)
+    return stretches.select(*map(col, columns))
 
 
 def _texts(side: str, subject: Subject) -> Sql:

@@ -79,6 +79,16 @@ def local_history(path: str, limit: int | None) -> list[LogEntry] | None:
         return None
 
 
+def local_id(path: str) -> str | None:
+    """What tells a table on a local disk from another one made later in its place; None where it cannot be read that way."""
+    if "://" in path:
+        return None
+    try:
+        return str(DeltaTable(path).metadata().id)
+    except (DeltaError, OSError, ValueError):
+        return None
+
+
 def local_rows(path: str, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
     """The rows of a small table on a local disk, without a Spark job; None where it cannot be read that way."""
     if "://" in path:

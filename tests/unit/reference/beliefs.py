@@ -61,11 +61,11 @@ def whose(because: Mapping[str, Row]) -> dict[str, str]:
     return {name: f"{word['source_system']} {text(word['source_event_ts'])}" for name, word in because.items()}
 
 
-def receipts(rows: Sequence[Row], *attributes: str) -> list[str]:
-    """One line per receipt: `from to cause: changed: before -> after`, of the named attributes or, without belief, `nothing`."""
+def receipts(rows: Sequence[Row]) -> list[str]:
+    """One line per receipt: `from to cause: changed: before -> after`, or `nothing` where nothing was believed."""
     found = []
     for row in rows:
         period = shown([row], "valid_from valid_to cause")[0]
-        states = (shown([state], " ".join(attributes))[0] if state else "nothing" for state in (row["before"], row["after"]))
+        states = (" ".join(text(state[name]) for name in row["changed"]) if state else "nothing" for state in (row["before"], row["after"]))
         found.append(f"{period}: {' '.join(row['changed'])}: {' -> '.join(states)}")
     return found

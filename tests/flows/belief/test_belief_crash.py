@@ -1,0 +1,87 @@
+"""A process killed between any two commits of a belief loses nothing and repeats nothing, receipts least of all."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from karat import Project
+from tests.support import killed_run
+from tests.support.beliefs import RULES, declare, table_rows
+from tests.support.entities import CUSTOMER, drop, entity_project
+
+ROOT = Path(killed_run.__file__).parents[2]
+COMMITS = ("receipts written", "conflicts written", "current written", "history written")
+DAY_1 = [
+    ("crm", {"customer_id": "a", "op": "c", "source_event_ts": "2026-03-01", "name": "Ann", "status": "Active"}),
+    ("core", {"customer_id": "a", "op": "u", "source_event_ts": "2026-03-05", "status": "Closed"}),
+    ("crm", {"customer_id": "b", "op": "c", "source_event_ts": "2026-03-03", "name": "Bob", "status": "Active"}),
+]
+DAY_2 = [
+    ("core", {"customer_id": "a", "op": "u", "source_event_ts": "2026-03-02", "status": "Restricted"}),
+    ("core", {"customer_id": "b", "op": "u", "source_event_ts": "2026-03-06", "status": "Closed"}),
+]
+DAY_3 = [("crm", {"customer_id": "b", "op": "u", "source_event_ts": "2026-03-02", "name": "Rob"})]
+
+
+@pytest.fixture(scope="module")
+def starts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The project with two days on record and one of them believed; and after it has believed the second and a third."""
+    begun = entity_project(tmp_path_factory.mktemp("crash") / "begun", CUSTOMER)
+    declare(begun, RULES)
+    project = Project.open(begun, spark)
+    _delivered(begun, 1, DAY_1)
+    assert project.run(now=_hour(1)).ok
+    _delivered(begun, 2, DAY_2)
+    assert project.run(["bronze.*"], now=_hour(2)).ok
+    done = Path(shutil.copytree(begun, begun.parent / "done"))
+    undisturbed = Project.open(done, spark)
+    assert undisturbed.run(now=_hour(3)).ok
+    _delivered(done, 3, DAY_3)
+    assert undisturbed.run(now=_hour(4)).ok
+    return begun, done
+
+
+def _hour(number: int) -> datetime:
+    return datetime(2026, 4, 1, number, tzinfo=UTC)
+
+
+def _delivered(folder: Path, day: int, events: list[tuple[str, dict[str, Any]]]) -> None:
+    for number, (system, event) in enumerate(events):
+        drop(folder, f"{system}/{day}-{number}.ndjson", [event])
+
+
+def _view(folder: Path) -> dict[str, list[Any]]:
+    """All that a belief leaves behind, without what names the run or its hour."""
+    loose = {"run_id", "restated_at"}
+    tables = ("customer", "customer_history", "customer_restatements", "customer_conflicts")
+    return {table: sorted(([*row.items()] for row in _without(table_rows(folder, table), loose)), key=str) for table in tables}
+
+
+def _without(rows: list[dict[str, Any]], columns: set[str]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in columns} for row in rows]
+
+
+@pytest.mark.parametrize("commit", range(1, len(COMMITS) + 1), ids=[f"before {name}" for name in COMMITS])
+def test_a_kill_is_recovered_although_more_has_arrived(spark: SparkSession, starts: tuple[Path, Path], commit: int) -> None:
+    begun, done = starts
+    folder = Path(shutil.copytree(begun, begun.parent / f"killed {commit}"))
+    parameters = spark.sparkContext._gateway.gateway_parameters
+    here = {**os.environ, "PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}
+    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), str(commit)]
+    ended = subprocess.run(command, cwd=ROOT, env=here, start_new_session=True, capture_output=True, check=False, timeout=600)  # noqa: S603
+    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    _delivered(folder, 3, DAY_3)
+    report = Project.open(folder, spark).run()
+    assert report.ok, [stage.error for stage in report.stages]
+    assert _view(folder)["customer_history"] == _view(done)["customer_history"]
+    assert _view(folder)["customer"] == _view(done)["customer"]
+    assert _view(folder)["customer_conflicts"] == _view(done)["customer_conflicts"]
+    assert len(_view(folder)["customer_restatements"]) == len(_view(done)["customer_restatements"]) == 2
