@@ -50,6 +50,12 @@ class StateConflict(KaratError):
     retryable = True
 
 
+class NoAnswer(KaratError):
+    """The question is well put, but nothing on record answers it."""
+
+    code = "NO_ANSWER"
+
+
 class SetupError(KaratError):
     """The machine lacks what a run needs: Java, jars, a package."""
 

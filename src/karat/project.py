@@ -5,12 +5,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from karat import pipeline
 from karat.config.load import load
+from karat.config.moments import in_utc
 from karat.config.names import is_path, lake_path, table_name
 from karat.config.resolved import Config
 from karat.config.secrets import revealed
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from karat.execute.maintain import Chore
     from karat.execute.replay import Replayed
     from karat.execute.verify import Verified
+    from karat.inspect.belief import Key, Why
     from karat.inspect.history import History
 
 
@@ -138,6 +140,24 @@ class Project:
         valid = None if valid_at is None else in_utc(valid_at)
         return believed_as_of(belief_named(self.config, belief), self._world().tables(), in_utc(known_at), valid)
 
+    @overload
+    def why(self, belief: str, key: "Key", attribute: str, valid_at: datetime | None = None, known_at: datetime | None = None) -> "Why": ...
+    @overload
+    def why(
+        self, belief: str, key: "Key", attribute: None = None, valid_at: datetime | None = None, known_at: datetime | None = None
+    ) -> "dict[str, Why]": ...
+    def why(
+        self, belief: str, key: "Key", attribute: str | None = None, valid_at: datetime | None = None, known_at: datetime | None = None
+    ) -> "Why | dict[str, Why]":
+        """Why an attribute of one entity, or `is_deleted`, is believed to be what it is; without one, why each is. Starts no JVM."""
+        from karat.inspect.belief import why  # noqa: PLC0415
+
+        return why(self.config, belief, key, attribute, valid_at=valid_at, known_at=known_at)
+
+    def conflicts(self, belief: str) -> "DataFrame":
+        """Where sources differ now: one row per entity and attribute."""
+        return self.table(str(belief_named(self.config, belief).conflicts))
+
     def quarantine(self, entity: str) -> "DataFrame":
         """The refused rows of an entity."""
         return self.table(str(entity_named(self.config, entity).quarantine))
@@ -188,13 +208,6 @@ def _stamp(now: datetime | None) -> RunStamp:
     """Who a run is: names sort by time, because between contradictions the later run's word counts."""
     born = in_utc(now)
     return RunStamp(f"{born:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}", born)
-
-
-def in_utc(moment: datetime | None) -> datetime:
-    """The moment in UTC, which a naive one is in already; now, where there is none."""
-    if moment is None:
-        return datetime.now(UTC)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def with_heartbeat(config: Config, seconds: int) -> Config:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from karat.cli import answers, evidence
+from karat.cli import answers, belief, evidence
 from karat.cli.answers import Voice, answering
 from karat.cli.options import HERE, Debug, Json, ProjectFolder, Quiet, Select, Var, variables
 
@@ -101,6 +101,7 @@ def setup(json: Json = False, debug: Debug = False) -> None:
 
 
 evidence.add_to(app)
+belief.add_to(app)
 
 
 def main() -> None:

@@ -1,10 +1,12 @@
 """Options that many commands take."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from karat.config.moments import moment_of
 from karat.errors import ConfigError
 
 ProjectFolder = Annotated[Path, typer.Option("--project", "-p", help="The project's folder.")]
@@ -23,3 +25,16 @@ def variables(given: list[str] | None) -> dict[str, str]:
         message = f"--var {wrong[0]} has no value"
         raise ConfigError(message, remedy="write --var name=value")
     return {name: value for name, _, value in pairs}
+
+
+def moment(text: str | None, option: str) -> datetime | None:
+    """The time that an option names, in UTC; none where it was not given."""
+    if text is None:
+        return None
+    try:
+        return moment_of(text)
+    except ValueError:
+        message = f"{option} {text!r} is not a day or a time"
+        raise ConfigError(
+            message, remedy="write 2026-03-02, '2026-03-02 12:00' or 2026-03-02T12:00:00+01:00; UTC unless it says otherwise"
+        ) from None

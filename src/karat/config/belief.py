@@ -1,12 +1,13 @@
 """`kind: belief`: which source is believed on which attribute, by dated rules."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from karat.config.entity import refuse
+from karat.config.moments import moment_of
 from karat.config.names import checked_identifier
 from karat.config.setting import Setting, Text
 
@@ -19,10 +20,9 @@ def _moment(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        moment = datetime.fromisoformat(value)
+        return moment_of(value)
     except ValueError:
         refuse("not a day or a time", "write it as 2026-01-31 or 2026-01-31T12:00:00Z")
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def _ranks(value: object) -> object:

@@ -1,6 +1,7 @@
 """What is wrong with a configuration: every problem with its place, its value and its remedy, all of them at once."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from karat.errors import ConfigError
@@ -39,6 +40,13 @@ class ConfigProblems(ConfigError):
         count = len(self.problems)
         heading = "1 problem" if count == 1 else f"{count} problems"
         super().__init__(f"{heading} in the configuration:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The remedy for a name that is not there: the one that was meant, or all there are."""
+    known = sorted(names)
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"choose from: {', '.join(known) or 'none is declared'}"
 
 
 def shown(value: object) -> str:

@@ -1,12 +1,11 @@
 """A belief's declaration to the belief complete: its entity found, its rules checked against who speaks of what."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 
 from karat.config.belief import BELIEF_COLUMNS, BeliefDeclaration, RuleVersion
 from karat.config.document import Document, Place, dotted
 from karat.config.names import TableName
-from karat.config.problems import Problem, shown
+from karat.config.problems import Problem, nearest, shown
 from karat.config.resolved import Belief, Config, Entity
 from karat.config.rules import Authority, Group, Rule
 
@@ -20,7 +19,7 @@ def resolve_belief(
     found = {entity.name: entity for entity in entities}
     entity = found.get(declared.entity.removeprefix("bronze."))
     if entity is None:
-        message, remedy = "there is no such entity", _nearest(declared.entity, found)
+        message, remedy = "there is no such entity", nearest(declared.entity, found)
         return None, [_problem(document, ("entity",), message, declared.entity, remedy)]
     problems = [_problem(document, *wrong) for wrong in (*_entity_problems(entity), *_rule_problems(declared, entity))]
     if problems:
@@ -52,7 +51,7 @@ def _rule_problems(declared: BeliefDeclaration, entity: Entity) -> list[Wrong]:
     for name, group in last.groups.items():
         here: Place = (*place, "groups", name)
         found += [
-            ((*here, "attributes"), "the entity has no such attribute", attribute, _nearest(attribute, entity.attributes))
+            ((*here, "attributes"), "the entity has no such attribute", attribute, nearest(attribute, entity.attributes))
             for attribute in group.attributes
             if attribute not in entity.attributes
         ]
@@ -69,7 +68,7 @@ def _rule_problems(declared: BeliefDeclaration, entity: Entity) -> list[Wrong]:
 
 def _strangers(ranks: Mapping[str, int] | None, speakers: set[str], place: Place) -> list[Wrong]:
     return [
-        (place, f"{source} is no source of the entity", source, _nearest(source, speakers))
+        (place, f"{source} is no source of the entity", source, nearest(source, speakers))
         for source in ranks or ()
         if source not in speakers
     ]
@@ -82,9 +81,3 @@ def _rule(version: RuleVersion) -> Rule:
 
 def _problem(document: Document, place: Place, message: str, value: str, remedy: str) -> Problem:
     return Problem(document.file, document.line_of(place), dotted(place), message, shown(value) if value else "", remedy)
-
-
-def _nearest(name: str, names: object) -> str:
-    known = sorted(map(str, names))  # type: ignore[call-overload]
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"choose from: {', '.join(known) or 'none is declared'}"

@@ -5,13 +5,14 @@ from typing import Any
 
 from karat.config.resolved import Belief, Config
 from karat.errors import KaratError
-from karat.state.address import state_url
-from karat.state.reader import StateReader
 from karat.state.rules_used import check_unedited
 
 
 def positions(config: Config) -> dict[str, str]:
     """Stage to watermark, as text. An unreachable mirror is no obstacle: a run asks the lake again anyway."""
+    from karat.state.address import state_url  # noqa: PLC0415  (a quarter of a second that looking at rules saves)
+    from karat.state.reader import StateReader  # noqa: PLC0415
+
     try:
         reader = StateReader.open(state_url(config.settings.state, config.folder))
         found = {stage: mark.position for stage, mark in reader.watermarks().items()}
@@ -28,9 +29,9 @@ def positions(config: Config) -> dict[str, str]:
     return {**{name: mark for name in silent if (mark := committed_position(config.lake, name))}, **beliefs, **found}
 
 
-def check_rules(config: Config) -> None:
+def check_rules(config: Config, *only: Belief) -> None:
     """Raises `ConfigError` when a rule that has decided beliefs was edited since, as far as that can be told without Spark."""
-    for belief in config.beliefs:
+    for belief in only or config.beliefs:
         check_unedited(belief, _belief_position(config, belief).get("rules", {}))
 
 

@@ -20,9 +20,20 @@ def exists(config: Config, table: TableName) -> bool:
 
 def rows_where(config: Config, table: TableName, condition: str) -> list[Row]:
     """The rows for which the SQL condition holds; the condition is built by us, with every value through `literal`."""
+    return _asked(config, table, f"SELECT * FROM held WHERE {condition}")  # noqa: S608
+
+
+def counts_by(config: Config, table: TableName, column: str) -> dict[str, int]:
+    """How many rows there are of each value of one of our own columns, in order of the values."""
+    found = _asked(config, table, f"SELECT {column} AS value, count(*) AS rows FROM held GROUP BY {column} ORDER BY {column}")  # noqa: S608
+    return {row["value"]: row["rows"] for row in found}
+
+
+def _asked(config: Config, table: TableName, sql: str) -> list[Row]:
+    """What a query answers, in which the table is called `held`."""
     address = _address(config, table)
     try:
-        found = QueryBuilder().register("held", DeltaTable(address)).execute(f"SELECT * FROM held WHERE {condition}").read_all()  # noqa: S608
+        found = QueryBuilder().register("held", DeltaTable(address)).execute(sql).read_all()
     except DeltaError as failure:
         message = f"{table} cannot be read: {failure}"
         raise SourceUnavailable(message, remedy="run the project first, or look at the table with Spark") from None

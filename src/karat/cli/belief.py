@@ -1,0 +1,72 @@
+"""The commands about beliefs: why, as-of, conflicts."""
+
+from typing import Annotated
+
+import typer
+
+from karat.cli import belief_answers as answers
+from karat.cli.answers import Voice, answering
+from karat.cli.options import HERE, Debug, Json, ProjectFolder, Var, moment, variables
+
+BeliefName = Annotated[str, typer.Argument(metavar="BELIEF", help="The belief's name.")]
+KeyHelp = "The key, or column=value,column=value."
+ValidAt = Annotated[str | None, typer.Option("--valid-at", help="What was true then: a day or a time, UTC; default: the latest.")]
+KnownAt = Annotated[str | None, typer.Option("--known-at", help="By what was known then: a day or a time, UTC; default: now.")]
+
+
+def why(
+    belief: BeliefName,
+    key: Annotated[str, typer.Option("--key", "-k", help=KeyHelp)],
+    attribute: Annotated[str | None, typer.Option("--attribute", "-a", help="One attribute, or is_deleted; default: all.")] = None,
+    valid_at: ValidAt = None,
+    known_at: KnownAt = None,
+    project: ProjectFolder = HERE,
+    var: Var = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Why something is believed of one entity: whose word won, by which rule, and why no other did."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        times = answers.Times(moment(valid_at, "--valid-at"), moment(known_at, "--known-at"))
+        answers.why(project, (belief, key, attribute), times, variables(var), voice)
+
+
+def as_of(
+    belief: BeliefName,
+    key: Annotated[str | None, typer.Option("--key", "-k", help=f"{KeyHelp} Default: the whole table, with Spark.")] = None,
+    valid_at: ValidAt = None,
+    known_at: KnownAt = None,
+    out: Annotated[str | None, typer.Option("--out", "-o", help="Write the whole table to FILE.csv or FILE.parquet.")] = None,
+    project: ProjectFolder = HERE,
+    var: Var = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """What was believed to be true at a time, by what was known at another."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        times = answers.Times(moment(valid_at, "--valid-at"), moment(known_at, "--known-at"))
+        if key is None:
+            answers.as_of_table(project, (belief, out), times, variables(var), voice)
+        else:
+            answers.as_of_key(project, (belief, key, out), times, variables(var), voice)
+
+
+def conflicts(
+    belief: BeliefName,
+    attribute: Annotated[str | None, typer.Option("--attribute", "-a", help="Only of this attribute.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="How many to show; all are counted.")] = 20,
+    project: ProjectFolder = HERE,
+    var: Var = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Where sources differ now: on what, who says what, and whose word stands."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        answers.conflicts(project, belief, attribute, limit, variables(var), voice)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make the commands part of the program."""
+    app.command()(why)
+    app.command("as-of")(as_of)
+    app.command()(conflicts)
