@@ -127,11 +127,13 @@ class Project:
 
         return history(self.config, entity, key)
 
-    def verify(self, entity: str) -> "Verified":
-        """The timeline against a rebuild from its evidence."""
-        from karat.execute.verify import verify  # noqa: PLC0415
+    def verify(self, name: str) -> "Verified":
+        """A timeline, or by `silver.NAME` a belief, against a rebuild from its evidence."""
+        from karat.execute.verify import verify, verify_belief  # noqa: PLC0415
 
-        return verify(entity_named(self.config, entity), self._world().tables())
+        if name.startswith("silver."):
+            return verify_belief(belief_named(self.config, name), self._world())
+        return verify(entity_named(self.config, name), self._world().tables())
 
     def as_of(self, belief: str, valid_at: datetime | None = None, known_at: datetime | None = None) -> "DataFrame":
         """What was believed of a whole table: to be true at `valid_at` (default: the latest), by what was known at `known_at` (now)."""
@@ -169,18 +171,22 @@ class Project:
         return replay(entity_named(self.config, entity), self._world(now))
 
     def maintain(self, what: str, names: Sequence[str] = (), *, retention_hours: int = 168) -> "list[Chore]":
-        """Housekeeping of bronze tables: `dry-run` says, `apply` does, `rebuild-from-raw` makes timelines anew from their evidence."""
-        from karat.execute.maintain import chores, maintain, mend_timeline  # noqa: PLC0415
+        """Housekeeping: `dry-run` says, `apply` does, `rebuild-from-raw` makes timelines and beliefs anew from their evidence.
+
+        `names` are entities and, by `silver.NAME`, beliefs.
+        """
+        from karat.execute.maintain import chores, maintain, mend  # noqa: PLC0415
 
         world = self._world()
+        chosen = [belief_named(self.config, name) if name.startswith("silver.") else entity_named(self.config, name) for name in names]
         done: list[Chore] = []
-        for entity in [entity_named(self.config, name) for name in names] or self.config.entities:
+        for kept in chosen or [*self.config.entities, *self.config.beliefs]:
             if what == "rebuild-from-raw":
-                mend_timeline(entity, world)
+                mend(kept, world)
             elif what == "apply":
-                done += maintain(entity, world, retention_hours=retention_hours)
+                done += maintain(kept, world, retention_hours=retention_hours)
             else:
-                done += [chore for _, chore in chores(entity, world.tables(), retention_hours=retention_hours)]
+                done += [chore for _, chore in chores(kept, world.tables(), retention_hours=retention_hours)]
         return done
 
     def _world(self, now: datetime | None = None) -> World:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from karat.plan.stages import Land
+from karat.plan.stages import Believe, Land
 
 if TYPE_CHECKING:
     from karat.project import Project, Report
@@ -51,6 +51,8 @@ def _traces(project: "Project", select: Sequence[str]) -> object:
     for stage in project.plan(select).stages:
         if isinstance(stage, Land):
             traces += [listed(feed.path, project.spark) for feed in stage.entity.feeds if feed.table is None]
+        if isinstance(stage, Believe):
+            traces.append(stage.why)  # another rule may have come into force, with nothing new to read
         for name in stage.reads:
             path = Path(project.config.lake, *name.split("."))
             if path.is_dir():

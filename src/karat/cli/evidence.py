@@ -11,7 +11,7 @@ from karat.cli.options import HERE, Debug, Json, ProjectFolder, Quiet, Select, V
 quarantine = typer.Typer(name="quarantine", help="Refused rows: list, show, replay.", no_args_is_help=True)
 
 EntityName = Annotated[str, typer.Argument(metavar="ENTITY", help="The entity's name.")]
-Entities = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Entities; default: all.")]
+Entities = Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Entities, and beliefs as silver.NAME; default: all.")]
 
 
 def history(
@@ -34,7 +34,7 @@ def verify(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Rebuild timelines from their evidence and compare, row for row; exit 1 when one differs."""
+    """Rebuild timelines and beliefs from their evidence and compare, row for row; exit 1 when one differs."""
     with answering(Voice(json=json, debug=debug)) as voice:
         answers.verify(project, names or [], variables(var), voice)
 
@@ -48,7 +48,7 @@ def maintain(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compaction, layout by key and retention of bronze tables."""
+    """Compaction, layout by key and retention of the tables of entities and beliefs."""
     with answering(Voice(json=json, debug=debug)) as voice:
         answers.maintain(project, what, names or [], variables(var), voice, retention_hours)
 

@@ -40,17 +40,21 @@ def verify(folder: Path, names: Sequence[str], variables: Variables, voice: Voic
     project = Project.open(folder, variables=variables)
     fetch_jars(voice)
     try:
-        found = [project.verify(name) for name in names or [entity.name for entity in project.config.entities]]
+        everything = [*(entity.name for entity in project.config.entities), *(str(belief.table) for belief in project.config.beliefs)]
+        found = [project.verify(name) for name in names or everything]
     finally:
         project.close()
     voice.answer([{**asdict(each), "differences": list(map(_shown, each.differences))} for each in found])
     for each in found:
         if each.equal:
-            voice.say(f"{each.entity}: the timeline is what its evidence says")
+            what = "the belief" if each.entity.startswith("silver.") else "the timeline"
+            voice.say(f"{each.entity}: {what} is what its evidence says")
             continue
         voice.say(f"{each.entity}: " + ", ".join(f"{count} {what}" for what, count in (each.counts or {}).items()))
         for difference in each.differences:
-            voice.say(f"  {difference['bk']} {difference['source_system']} from {difference['effective_from']}: {difference['what']}")
+            since = difference.get("effective_from") or difference.get("valid_from")
+            place = f"{difference.get('source_system') or difference.get('table')}" + (f" from {since}" if since else "")
+            voice.say(f"  {difference['bk']} {place}: {difference['what']}")
             for column, values in difference.get("columns", {}).items():
                 voice.say(f"    {column}: held {_readable(values['held'])}, the evidence says {_readable(values['evidence'])}")
     if not all(each.equal for each in found):
@@ -82,7 +86,7 @@ def maintain(folder: Path, what: str, names: Sequence[str], variables: Variables
         for action in chore.actions:
             voice.say(f"  {action}")
     if what == "rebuild-from-raw":
-        voice.say("every timeline asked for is what its evidence says")
+        voice.say("every timeline and belief asked for is what its evidence says")
     if what == "dry-run":
         voice.say("nothing was changed; `karat maintain apply` does it")
 

@@ -102,6 +102,27 @@ def believe(stage: Believe, world: World) -> Outcome:
     return Outcome("succeeded" if changed else "unchanged", rows, position=str(goal), notes=notes)
 
 
+def judged_anew(belief: Belief, tables: DeltaTables, world: World) -> Judged | None:
+    """Everybody judged anew from the evidence the belief rests on, by the rule it used; None while it rests on none."""
+    seat = _seat(belief, tables, world)
+    reached = _reached(seat, None)
+    if reached is None:
+        return None
+    check_unedited(belief, seat.history.position.get("rules", {}))
+    return judge(Step(None, reached.batch, None, seat.rule(reached.version)), seat.ground)
+
+
+def mend(belief: Belief, world: World) -> None:
+    """The belief's tables as its evidence has them; only what differs is written."""
+    tables = world.tables()
+    judged = judged_anew(belief, tables, world) if tables.exists(belief.history) else None
+    if judged is None:
+        return
+    seat = _seat(belief, tables, world)
+    end = Reached(judged.step.until, judged.step.rule.version)
+    _written(seat, judged, end)
+
+
 @dataclass(frozen=True)
 class Stepped:
     """What one step wrote."""
@@ -182,18 +203,24 @@ def _prepare(seat: Seat) -> None:
 
 def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
     """One step, from what was believed then to what is believed now."""
-    belief, tables = seat.belief, seat.tables
+    belief = seat.belief
     former = None if start is None else next((rule for rule in belief.rules if rule.version == start.version), None)
     step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version))
     judged = judge(step, seat.ground)
     receipts = _receipts_written(seat, judged, end)
+    wrote = _written(seat, judged, end)
+    return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
+
+
+def _written(seat: Seat, judged: Judged, end: Reached) -> list[Written]:
+    """Conflicts, the present and, last, the history, whose commit says how far the belief has come."""
+    belief, tables = seat.belief, seat.tables
     position = {"rules": _rules_used(seat, end), "known_at": seat.world.stamp.started_at.isoformat()}
-    wrote = [
+    return [
         write(judged.conflicts, belief.conflicts, tables, seat.commit(belief.conflicts, end)),
         _present_written(seat, judged, end),
         write(judged.history, belief.history, tables, seat.commit(belief.history, end, **position)),
     ]
-    return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
 
 
 def _present_written(seat: Seat, judged: Judged, end: Reached) -> Written:

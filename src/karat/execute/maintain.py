@@ -1,4 +1,4 @@
-"""Housekeeping of bronze tables: small files joined and laid out by key, old files let go, lazy sightings brought up to date.
+"""Housekeeping of the tables of entities and beliefs: small files joined and laid out by key, old files let go.
 
 Nothing here changes what a table says, except that sightings which were left for later are written down now.
 """
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from karat.bronze.difference import differences, timeline_form
 from karat.bronze.timeline import timeline
 from karat.config.names import TableName
-from karat.config.resolved import Entity
+from karat.config.resolved import Belief, Entity
 from karat.execute.acts import settled_acts, write
 from karat.execute.advance import Ground
+from karat.execute.believe import mend as mend_belief
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import speakers, terms_of
 from karat.execute.world import World
@@ -33,37 +34,54 @@ class Chore:
     done: bool = False
 
 
-def chores(entity: Entity, tables: DeltaTables, *, retention_hours: int) -> list[tuple[TableName, Chore]]:
-    """What each of the entity's tables could use."""
+def chores(of: Entity | Belief, tables: DeltaTables, *, retention_hours: int) -> list[tuple[TableName, Chore]]:
+    """What each of the tables could use."""
     found = []
-    for name in (entity.assertions, entity.timeline, entity.quarantine):
+    for name in _tables(of):
         if not tables.exists(name):
             continue
         files, size = tables.extent(name)
         actions = []
         if files > 1 and size / files < SMALL_FILE:
-            layout = "" if name == entity.quarantine else ", laid out by key"
+            layout = ", laid out by key" if _layout(of, name) else ""
             actions.append(f"compact {files} files of {size // max(files, 1):,} bytes on average{layout}")
-        if name == entity.timeline and entity.declared.sightings == "lazy":
+        if isinstance(of, Entity) and name == of.timeline and of.declared.sightings == "lazy":
             actions.append("bring lazy sightings up to date")
         actions.append(f"let go of files no version of the last {retention_hours} hours needs")
         found.append((name, Chore(str(name), files, size, tuple(actions))))
     return found
 
 
-def maintain(entity: Entity, world: World, *, retention_hours: int) -> list[Chore]:
+def maintain(of: Entity | Belief, world: World, *, retention_hours: int) -> list[Chore]:
     """Do what `chores` says."""
     tables = world.tables()
     done = []
-    for name, chore in chores(entity, tables, retention_hours=retention_hours):
+    for name, chore in chores(of, tables, retention_hours=retention_hours):
         if any(action.startswith("bring") for action in chore.actions):
-            mend_timeline(entity, world)
+            mend(of, world)
         if any(action.startswith("compact") for action in chore.actions):
-            tables.compact(name, () if name == entity.quarantine else (SK,))
+            tables.compact(name, _layout(of, name))
         tables.vacuum(name, retention_hours)
         files, size = tables.extent(name)
         done.append(Chore(chore.table, files, size, chore.actions, done=True))
     return done
+
+
+def mend(of: Entity | Belief, world: World) -> None:
+    """The tables made anew from all evidence; only what differs is written."""
+    if isinstance(of, Entity):
+        mend_timeline(of, world)
+    else:
+        mend_belief(of, world)
+
+
+def _tables(of: Entity | Belief) -> tuple[TableName, ...]:
+    return (of.assertions, of.timeline, of.quarantine) if isinstance(of, Entity) else of.tables
+
+
+def _layout(of: Entity | Belief, name: TableName) -> tuple[str, ...]:
+    """The columns by which rows are laid close together: whatever is about one key; refused rows have none."""
+    return () if isinstance(of, Entity) and name == of.quarantine else (SK,)
 
 
 def mend_timeline(entity: Entity, world: World) -> Written:

@@ -1,5 +1,6 @@
-"""The timeline made anew from all its evidence and set against the held one, row for row."""
+"""Timelines and beliefs made anew from all their evidence and set against the held ones, row for row."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.bronze.timeline import timeline
-from karat.config.resolved import Entity
+from karat.config.resolved import Belief, Entity
 from karat.execute.advance import Ground
+from karat.execute.believe import judged_anew
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import speakers, terms_of
 from karat.execute.kept import kept
-from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, SK, SOURCE_SYSTEM, STATEMENT_HASH, col
+from karat.execute.world import World
+from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, SK, SOURCE_SYSTEM, STATEMENT_HASH, VALID_FROM, col
 
 MOST_SHOWN = 20
 MEANING = {"insert": "missing in the table", "delete": "in the table, but not in the evidence", "update": "differs from the evidence"}
@@ -22,7 +25,7 @@ MEANING = {"insert": "missing in the table", "delete": "in the table, but not in
 
 @dataclass(frozen=True)
 class Verified:
-    """Whether a timeline is what its evidence says; if not, the first differences."""
+    """Whether a timeline or a belief is what its evidence says; if not, the first differences."""
 
     entity: str
     equal: bool
@@ -44,6 +47,28 @@ def verify(entity: Entity, tables: DeltaTables) -> Verified:
     keys = [row[SK] for row in first]
     stored = {_identity(row): row for row in _readable(held.where(F.col(SK).isin(keys))).collect()}
     return Verified(entity.name, equal=False, differences=tuple(_told(row, stored) for row in first), counts=counts)
+
+
+def verify_belief(belief: Belief, world: World) -> Verified:
+    """The belief made anew from all evidence it rests on, and set against its tables; reads everything, writes nothing."""
+    tables = world.tables()
+    if not tables.exists(belief.history):
+        return Verified(str(belief.table), equal=True)
+    judged = judged_anew(belief, tables, world)
+    if judged is None:
+        return Verified(str(belief.table), equal=True)
+    parts = {belief.history: judged.history, belief.table: judged.current, belief.conflicts: judged.conflicts}
+    counts: Counter[str] = Counter()
+    first: list[Mapping[str, Any]] = []
+    for table, acts in parts.items():
+        if acts is None or not acts.kinds:
+            continue
+        for row in acts.rows.groupBy(ACT).count().collect():
+            counts[f"{MEANING[row[ACT]]} ({table})"] += row["count"]
+        since = F.col(VALID_FROM) if table == belief.history else F.lit(None)
+        shown = acts.rows.select(ACT, BK, since.cast("string").alias(VALID_FROM)).orderBy(BK, VALID_FROM).limit(MOST_SHOWN)
+        first += [{"table": str(table), "what": MEANING[row[ACT]], BK: row[BK], VALID_FROM: row[VALID_FROM]} for row in shown.collect()]
+    return Verified(str(belief.table), equal=not counts, differences=tuple(first[:MOST_SHOWN]), counts=counts or None)
 
 
 def _readable(rows: DataFrame) -> DataFrame:
