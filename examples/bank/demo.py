@@ -1,7 +1,7 @@
 """Three days at a bank, end to end: what `make demo` runs.
 
-Makes the project in `build/demo`, then plays one day after another: files arrive, Karat keeps what they say as evidence
-and brings the timelines up to date. A second demo finds everything delivered, runs once and changes nothing.
+Makes the project in `build/demo`, then plays one day after another: files arrive, Karat keeps what they say as evidence,
+brings the timelines up to date and decides what is believed. A second demo finds everything delivered and changes nothing.
 """
 
 import filecmp
@@ -15,7 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from karat import Project
+from karat.cli.belief_pictures import why_picture
 from karat.cli.periods import history_picture
+from karat.inspect.belief import ask, believed_row, reason
 from karat.inspect.quarantine import refused_rows
 from karat.inspect.tables import lake_tables
 from karat.scaffold import create_project
@@ -31,9 +33,13 @@ NEWS = {
     2: "Jane moves, says the CRM. C127 is missing from the vendor's list. A file of yesterday comes again under another name. "
     "Four rows cannot be read or placed; they go to quarantine with a reason.",
     3: "The CRM deletes Jane. A file of CORE's that was stuck for two days arrives: her restriction had been lifted long ago. "
-    "C126 and C127 are back, one payment is corrected, three more rows are refused.",
+    "C126 and C127 are back, one payment is corrected, three more rows are refused. And since this afternoon new rules are in "
+    "force (silver/customer.yml, version 2): names come from CORE first, and only CORE may say that a customer is gone.",
 }
 NEXT = """
+  .venv/bin/karat why customer --key C123 -p build/demo         every attribute: whose word stands, and why
+  .venv/bin/karat conflicts customer -p build/demo              where systems differ, and whose word stands
+  .venv/bin/karat as-of customer --key C123 --known-at 2026-03-03T23:00 -p build/demo    what was believed on day 2
   .venv/bin/karat history customer --key C127 -p build/demo     absent from one snapshot, back in the next
   .venv/bin/karat history payment --key P1003 -p build/demo     a fact and its correction
   .venv/bin/karat quarantine show customer -p build/demo        refused rows, each with its reason and its original
@@ -68,13 +74,14 @@ def prepare() -> None:
         CONSOLE.print(f"{FOLDER} held another example or an older edition of this one; it is now in [bold]{aside}[/].")
     if not (FOLDER / "karat.yml").exists():
         create_project(FOLDER, "bank")
-        CONSOLE.print(f"A new project in [bold]{FOLDER}[/]: look into bronze/customer.yml and deliveries/.")
+        CONSOLE.print(f"A new project in [bold]{FOLDER}[/]: look into bronze/customer.yml, silver/customer.yml and deliveries/.")
 
 
 def is_this_example() -> bool:
-    """Whether the folder holds this example with the very deliveries it has now."""
+    """Whether the folder holds this example with the very declarations and deliveries it has now."""
     settings = yaml.safe_load((FOLDER / "karat.yml").read_text(encoding="utf-8"))
-    files = [path.relative_to(EXAMPLE) for path in (EXAMPLE / "deliveries").rglob("*") if path.is_file()]
+    found = (path for part in ("bronze", "silver", "deliveries") for path in (EXAMPLE / part).rglob("*"))
+    files = [path.relative_to(EXAMPLE) for path in found if path.is_file()]
     same, _, _ = filecmp.cmpfiles(EXAMPLE, FOLDER, map(str, files), shallow=False)
     return settings.get("project") == "bank" and len(same) == len(files)
 
@@ -116,6 +123,11 @@ def show_results(project: Project) -> None:
     show_refused(project)
     CONSOLE.rule("How much there is, and whether it holds", align="left")
     show_proof(project)
+    CONSOLE.rule("Jane Carter's status: what the bank believed on day 2, what it believes since day 3, and why", align="left")
+    for day in (2, 3):
+        show_why(project, day)
+    CONSOLE.rule("The receipts: what had been believed about the past, and what is now", align="left")
+    show_receipts(project)
 
 
 def show_payments(project: Project) -> None:
@@ -137,15 +149,40 @@ def show_refused(project: Project) -> None:
     CONSOLE.print(table)
 
 
+def show_why(project: Project, day: int) -> None:
+    """Whose word on Jane's status stood in the evening of a day."""
+    question = ask(project.config, "customer", "C123", known_at=EVENINGS[day])
+    CONSOLE.print(f"[bold]In the evening of day {day}[/]")
+    why_picture(question, {"status": reason(question, "status")}, believed_row(question))
+
+
+def show_receipts(project: Project) -> None:
+    """What changed about the past, one line a receipt."""
+    table = Table("customer", "from", "until", "before", "now", "because of")
+    for row in project.table("silver.customer_restatements").orderBy("customer_id", "valid_from", "cause").collect():
+        words = [f"{name}: {whose['source_system']} of {whose['source_event_ts']:%m-%d %H:%M}" for name, whose in row["because"].items()]
+        because = ", ".join(words) or f"rule version {row['rule_version']}"
+        sides = (", ".join(f"{name} {value}" for name, value in (row[side] or {}).items()) or "nothing" for side in ("before", "after"))
+        until = f"{row['valid_to']:%m-%d %H:%M}" if row["valid_to"] else "on"
+        table.add_row(row["customer_id"], f"{row['valid_from']:%m-%d %H:%M}", until, *map(escape, sides), because)
+    CONSOLE.print(table)
+
+
 def show_proof(project: Project) -> None:
-    """Counts of evidence and versions, and each timeline against a rebuild."""
+    """Counts of evidence, versions and beliefs, and each of them against a rebuild."""
     rows = {table.name: table.rows for table in lake_tables(project.config)}
-    for entity in project.config.entities:
-        with CONSOLE.status(f"rebuilding {entity.name} from its evidence"):
-            proven = project.verify(entity.name)
-        answer = "[green]the timeline is what its evidence says[/]" if proven.equal else "[red]the timeline differs from its evidence[/]"
-        counts = f"{rows[str(entity.assertions)]} arrivals on record, {rows[str(entity.timeline)]} versions"
-        CONSOLE.print(f"{entity.name}: {counts}; {answer}", highlight=False)
+    counts = {
+        entity.name: f"{rows[str(entity.assertions)]} arrivals on record, {rows[str(entity.timeline)]} versions"
+        for entity in project.config.entities
+    }
+    counts |= {
+        str(belief.table): f"{rows[str(belief.table)]} believed, {rows[str(belief.history)]} periods" for belief in project.config.beliefs
+    }
+    for name, count in counts.items():
+        with CONSOLE.status(f"rebuilding {name} from its evidence"):
+            proven = project.verify(name)
+        answer = "[green]it is what its evidence says[/]" if proven.equal else "[red]it differs from its evidence[/]"
+        CONSOLE.print(f"{name}: {count}; {answer}", highlight=False)
 
 
 if __name__ == "__main__":

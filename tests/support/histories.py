@@ -160,15 +160,16 @@ def random_runs(dice: random.Random, *, entities: int, runs: int, world: str = "
 
 def as_frame(spark: SparkSession, rows: Sequence[Row], terms: Terms, folder: Path) -> DataFrame:
     """Assertions as Spark reads them from a file: no Python worker has to start."""
-    return _as_read(spark, rows, assertions_schema(terms), folder)
+    return as_table(spark, rows, assertions_schema(terms), folder)
 
 
 def as_versions(spark: SparkSession, rows: Sequence[Row], terms: Terms, folder: Path) -> DataFrame:
     """Versions likewise."""
-    return _as_read(spark, rows, timeline_schema(terms), folder)
+    return as_table(spark, rows, timeline_schema(terms), folder)
 
 
-def _as_read(spark: SparkSession, rows: Sequence[Row], schema: T.StructType, folder: Path) -> DataFrame:
+def as_table(spark: SparkSession, rows: Sequence[Row], schema: T.StructType, folder: Path) -> DataFrame:
+    """Rows of any shape likewise."""
     file = folder / f"{uuid.uuid4().hex}.json"
     file.write_text("\n".join(json.dumps(_plain(row)) for row in rows))
     return spark.read.schema(schema).json(str(file))
@@ -213,7 +214,9 @@ def _python(row: Row, times: Sequence[str]) -> Row:
 def _plain(value: Any) -> Any:  # noqa: ANN401  (whatever a row holds)
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, bytes):
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime):
         return value.isoformat()

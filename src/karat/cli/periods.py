@@ -78,9 +78,8 @@ def _versions(told: History) -> Table:
         state = ("deleted" if row["is_deleted"] else "live") + (", current" if row["is_current"] else "")
         if row["op"] in {"absent", "t"}:
             state += " (absent)" if row["op"] == "absent" else " (truncated)"
-        table.add_row(
-            _short(row["effective_from"]), _short(row["effective_to"]), row["source_system"], *cells, state, f"{row['seen_count']}x"
-        )
+        period = (_short(row["effective_from"]), _short(row["effective_to"]))
+        table.add_row(*period, Text(row["source_system"]), *cells, state, f"{row['seen_count']}x")
     table.caption = "dim values are inherited" if any(row.get("inherited") for row in told.versions) else None
     return table
 
@@ -90,8 +89,8 @@ def _facts(told: History) -> Table:
     table = _table("at", "source", *attributes, "what", "seen")
     for row in told.versions:
         what = "correction" if row["corrects"] is not None else "fact"
-        cells = [_shown(row[name]) for name in attributes]
-        table.add_row(_short(row["effective_from"]), row["source_system"], *cells, what, f"{row['seen_count']}x")
+        cells = [Text(_shown(row[name])) for name in attributes]
+        table.add_row(_short(row["effective_from"]), Text(row["source_system"]), *cells, what, f"{row['seen_count']}x")
     return table
 
 
@@ -102,9 +101,9 @@ def _statements(told: History) -> Table:
         op = row["op"] or ("snapshot" if row["load_type"] == "FULL" else "upsert")
         about = EVERYTHING.get(row["op"], "everything") if row["bk"] is None else said
         mark = Text("late", style="bold red") if row[LATE] else Text("")
-        table.add_row(
-            _short(row["source_event_ts"]), row["source_system"], op, about, _short(row["ingest_ts"]), row["source_file"] or "", mark
-        )
+        # what sources say may look like markup; it is shown, never obeyed
+        words = map(Text, (row["source_system"], op, about, _short(row["ingest_ts"]), row["source_file"] or ""))
+        table.add_row(_short(row["source_event_ts"]), *words, mark)
     return table
 
 

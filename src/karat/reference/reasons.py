@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from karat.config.rules import Authority, By, Group, Rule, in_force
-from karat.reference.belief import Said, asserts, contenders, known, life, of_source, until, winner, word_on
+from karat.reference.belief import Said, asserts, known, life, of_source, until, winner, word_on
 from karat.reference.rules import IS_DELETED, allows, standing
 from karat.reference.statements import Statement, by_entity, is_delete
 from karat.reference.terms import Row, Terms
@@ -60,7 +60,14 @@ def explained(  # noqa: PLR0913  (the question has two times)
     received, ever = _statements(known(evidence, known_at), terms), _statements(evidence, terms)
     heard = until(received, valid_at)
     won = winner(heard, attribute, rule)
-    reasons = [(statement, _reason(statement, attribute, rule, heard)) for statement in received if statement is not won]
+    standings = {source: _Voice.of(source, heard, attribute) for source in {statement.source for statement in heard}}
+    valid = set(map(_identity, heard))
+    reasons: list[tuple[Statement, Reason]] = []
+    for statement in received:
+        if _identity(statement) not in valid:
+            reasons.append((statement, "not yet valid"))
+        elif statement is not won:
+            reasons.append((statement, _reason(statement, attribute, rule, standings[statement.source], won)))
     identities = {_identity(statement) for statement in received}
     reasons += [(statement, "not yet known") for statement in ever if _identity(statement) not in identities]
     losers = [Loser(statement, _value(statement, attribute), reason) for statement, reason in reasons]
@@ -69,27 +76,38 @@ def explained(  # noqa: PLR0913  (the question has two times)
     return Explanation(attribute, _value(won, attribute), won, tuple(losers), rule.version, group, decider.by if decider else None)
 
 
-def _reason(statement: Statement, attribute: str, rule: Rule, heard: Said) -> Reason:
-    """The first thing that kept a known statement from winning."""
+@dataclass(frozen=True)
+class _Voice:
+    """What one source stands behind: the statements of its last life, and among them its word."""
+
+    lived: frozenset[tuple[object, ...]]
+    word: Statement | None
+    last: Statement
+
+    @classmethod
+    def of(cls, source: str, heard: Said, attribute: str) -> "_Voice":
+        own = of_source(heard, source)
+        return cls(frozenset(map(_identity, life(own))), word_on(attribute, own), own[-1])
+
+
+def _reason(statement: Statement, attribute: str, rule: Rule, voice: _Voice, won: Statement | None) -> Reason:
+    """The first thing that kept a known and valid statement from winning."""
     _, decider = rule.on(attribute)
-    if statement not in heard:
-        return "not yet valid"
     if decider is None or not allows(decider, statement.source):
         return "not allowed"
-    own = of_source(heard, statement.source)
     hurdles: dict[Reason, bool]
     if isinstance(decider, Group):
         hurdles = {
             "deletion": is_delete(statement.row),
             "inherited only": not asserts(statement, attribute),
-            "earlier life": statement not in life(own),
-            "superseded": statement != word_on(attribute, own),
+            "earlier life": _identity(statement) not in voice.lived,
+            "superseded": statement is not voice.word,
             "null": decider.nulls == "skip" and statement.row.get(attribute) is None,
         }
     else:
-        hurdles = {"superseded": statement != own[-1]}
+        hurdles = {"superseded": statement is not voice.last}
     stumbled = next((reason for reason, stops in hurdles.items() if stops), None)
-    return stumbled or _margin(statement, contenders(heard, attribute, rule)[-1], decider)
+    return stumbled or (_margin(statement, won, decider) if won else "tie")
 
 
 def _margin(loser: Statement, won: Statement, decider: Group | Authority) -> Reason:
