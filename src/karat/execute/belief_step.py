@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import statements
+from karat.config.names import TableName
 from karat.config.resolved import Belief
 from karat.config.rules import Rule
 from karat.execute.acts import Acts, all_settled
@@ -44,7 +45,7 @@ from karat.temporal.columns import (
     TIME_BASIS,
     col,
 )
-from karat.temporal.difference import WAS_LIVE, Form, acts_between
+from karat.temporal.difference import WAS_LIVE, Form, acts_between, only_inserts
 from karat.temporal.moments import moment
 
 FEW = 500_000
@@ -80,8 +81,8 @@ class Judged:
     step: Step
     history: Acts
     conflicts: Acts
-    current: Acts | None
-    """None: what differs of the present is in the history's acts."""
+    present: Acts | None
+    """What differs of what is believed now, where that was compared; otherwise it follows from the history's acts."""
     receipts: DataFrame | None
 
     def receipts_of(self, stamp: RunStamp) -> DataFrame:
@@ -98,13 +99,17 @@ class Judged:
             raise ValueError(message)
         return kept(self.receipts.withColumns(stamped))
 
-    def present(self, subject: Subject) -> Merge | None:
-        """What is believed now of those of whom it differs; None when the last period of nobody does."""
-        if all(row[ACT] == "delete" or not row[WAS_LIVE] for row in self.history.kinds):
+    def puts(self, subject: Subject) -> Merge | None:
+        """What is believed now of those whose last period differs; None when nobody's does. Who has none any more is deleted."""
+        if not any(row[WAS_LIVE] for row in self.history.kinds):
             return None
-        columns = belief_form(subject).columns
-        rows = self.history.rows.where(F.col(IS_CURRENT) & (F.col(ACT) != "delete")).select(*map(col, columns))
-        return Merge(rows, f"{TARGET}.{SK} = {SOURCE}.{SK}", None, [name for name in columns if name != SK], columns)
+        form = belief_form(subject)
+        last = self.history.rows.where(F.col(IS_CURRENT))
+        fresh = last.where(F.col(ACT) != "delete").select(F.lit("put").alias(ACT), *map(col, form.columns))
+        gone = last.where(F.col(ACT) == "delete").select(F.lit("delete").alias(ACT), *map(col, form.columns))
+        rows = fresh.unionByName(gone.join(fresh.select(SK), SK, "left_anti")) if self.step.of_all else fresh
+        updated = [name for name in form.columns if name != SK]
+        return Merge(rows, f"{TARGET}.{SK} = {SOURCE}.{SK}", ACT, updated, form.columns, deletes=self.step.of_all)
 
 
 @dataclass(frozen=True)
@@ -136,14 +141,16 @@ class _Concerned:
     """None: everybody."""
     read: int
 
-    def differing(self, fresh: DataFrame, form: Form, held: DataFrame) -> tuple[DataFrame, Form]:
-        """What is to be done to the held rows about them."""
-        columns = [col(name) for name in form.columns]
+    def differing(self, fresh: DataFrame, form: Form, table: TableName, tables: DeltaTables) -> tuple[DataFrame, Form]:
+        """What is to be done to the held rows about them; a table that has just been made holds none."""
+        if tables.version(table) == 0:
+            return only_inserts(fresh, form), form
+        columns, held = [col(name) for name in form.columns], tables.read(table)
         theirs = held.select(*columns) if self.keys is None else about(held.select(*columns), self.keys)
         return acts_between(fresh.select(*columns), theirs, form), form
 
 
-def judge(step: Step, ground: Ground) -> Judged:
+def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged:
     """Everything the step changes, computed; nothing is written yet."""
     session, tables, belief, subject = ground.tables.session, ground.tables, ground.belief, ground.subject
     session.conf.set("spark.sql.adaptive.enabled", "false")
@@ -155,14 +162,14 @@ def judge(step: Step, ground: Ground) -> Judged:
         told = kept(statements(concerned.rows, ground.terms)) if concerned.keys is not None else statements(concerned.rows, ground.terms)
         history = periods(believed_moments(told, subject, step.rule), subject)
         parts = [
-            concerned.differing(history, history_form(subject), tables.read(belief.history)),
-            concerned.differing(conflicts(told, subject, step.rule), conflicts_form(subject), tables.read(belief.conflicts)),
+            concerned.differing(history, history_form(subject), belief.history, tables),
+            concerned.differing(conflicts(told, subject, step.rule), conflicts_form(subject), belief.conflicts, tables),
         ]
-        if step.of_all:  # also who is in the belief no longer
-            parts.append(concerned.differing(history.where(IS_CURRENT), belief_form(subject), tables.read(belief.table)))
+        if compare_present:
+            parts.append(concerned.differing(history.where(IS_CURRENT), belief_form(subject), belief.table, tables))
         acts = all_settled(parts)
         receipts = _receipts(step, concerned.rows, ground)
-    return Judged(concerned.read, step, acts[0], acts[1], acts[2] if step.of_all else None, receipts)
+    return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, receipts)
 
 
 def _concerned(step: Step, ground: Ground) -> _Concerned:
@@ -203,9 +210,10 @@ def _receipts(step: Step, rows: DataFrame, ground: Ground) -> DataFrame | None:
 def _spoken_late_of(rows: DataFrame, since: int) -> DataFrame | None:
     """Those of whom something new speaks of a time before the last one known; None when there is nobody. Grain: one row per entity."""
     first, last = F.least(EVENT_TS, SNAPSHOT_TS), F.greatest(EVENT_TS, SNAPSHOT_TS)
-    is_new, has_key = F.col(BATCH_SEQ) > since, F.col(BK).isNotNull()
-    spans = rows.groupBy(SK).agg(F.max(F.when(~is_new & has_key, last)).alias("known"), F.min(F.when(is_new, first)).alias("new"))
-    swept = spans.where(F.col(SK).isNull()).select(F.col("new").alias("swept"))  # statements about everything have no key
+    is_new = F.col(BATCH_SEQ) > since
+    spans = rows.groupBy(SK).agg(F.max(F.when(~is_new, last)).alias("known"), F.min(F.when(is_new, first)).alias("new"))
+    # statements about everything have no key; they may concern everybody
+    swept = spans.where(F.col(SK).isNull()).select(F.col("known").alias("swept_before"), F.col("new").alias("swept"))
     beside = spans.where(F.col(SK).isNotNull()).join(F.broadcast(swept), how="left")
-    late = kept(beside.where(F.least("new", "swept") < F.col("known")).select(SK))
+    late = kept(beside.where(F.least("new", "swept") < F.greatest("known", "swept_before")).select(SK))
     return None if late.isEmpty() else late

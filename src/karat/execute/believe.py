@@ -109,7 +109,7 @@ def judged_anew(belief: Belief, tables: DeltaTables, world: World) -> Judged | N
     if reached is None:
         return None
     check_unedited(belief, seat.history.position.get("rules", {}))
-    return judge(Step(None, reached.batch, None, seat.rule(reached.version)), seat.ground)
+    return judge(Step(None, reached.batch, None, seat.rule(reached.version)), seat.ground, compare_present=True)
 
 
 def mend(belief: Belief, world: World) -> None:
@@ -206,7 +206,8 @@ def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
     belief = seat.belief
     former = None if start is None else next((rule for rule in belief.rules if rule.version == start.version), None)
     step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version))
-    judged = judge(step, seat.ground)
+    was_lost = seat.tables.version(belief.table) == 0 < seat.tables.version(belief.history)
+    judged = judge(step, seat.ground, compare_present=was_lost)
     receipts = _receipts_written(seat, judged, end)
     wrote = _written(seat, judged, end)
     return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
@@ -224,12 +225,15 @@ def _written(seat: Seat, judged: Judged, end: Reached) -> list[Written]:
 
 
 def _present_written(seat: Seat, judged: Judged, end: Reached) -> Written:
-    """What is believed now: where everybody was judged what differs, else of those whose history differs."""
-    table = seat.belief.table
-    if judged.current is not None:
-        return write(judged.current, table, seat.tables, seat.commit(table, end))
-    merge = judged.present(seat.ground.subject)
-    return Written() if merge is None else seat.tables.merge(merge, table, seat.commit(table, end))
+    """What is believed now: what was found to differ, or what follows from the history's acts."""
+    table, tables = seat.belief.table, seat.tables
+    if judged.present is not None:
+        return write(judged.present, table, tables, seat.commit(table, end))
+    puts = judged.puts(seat.ground.subject)
+    if puts is None:
+        return Written()
+    commit = seat.commit(table, end)
+    return tables.insert(puts, table, commit) if tables.version(table) == 0 else tables.merge(puts, table, commit)
 
 
 def _receipts_written(seat: Seat, judged: Judged, end: Reached) -> int:

@@ -97,12 +97,12 @@ class DeltaTables:
     def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """One MERGE, one commit; Delta itself makes none when no row is touched."""
         builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), merge.on)
-        acts = "" if merge.act is None else f"{SOURCE}.{quoted(merge.act)} = "
+        says = None if merge.act is None else f"{SOURCE}.{quoted(merge.act)}"
         if merge.update:
-            builder = builder.whenMatchedUpdate(acts + "'update'" if acts else None, set=_from_source(merge.update))
+            builder = builder.whenMatchedUpdate(says and f"{says} IN ('update', 'put')", set=_from_source(merge.update))
         if merge.deletes:
-            builder = builder.whenMatchedDelete(acts + "'delete'")
-        builder = builder.whenNotMatchedInsert(acts + "'insert'" if acts else None, values=_from_source(merge.insert))  # type: ignore[arg-type]
+            builder = builder.whenMatchedDelete(f"{says} = 'delete'")
+        builder = builder.whenNotMatchedInsert(says and f"{says} IN ('insert', 'put')", values=_from_source(merge.insert))  # type: ignore[arg-type]
 
         def act() -> Written | None:
             found = builder.execute().collect()

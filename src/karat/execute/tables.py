@@ -25,7 +25,8 @@ class Merge:
     rows: DataFrame
     on: str
     act: str | None = None
-    """The column that says insert, update or delete; None: update what matches, insert what does not."""
+    """The column that says insert, update, delete, or put, which is an update where something matches and an insert where nothing does;
+    None: all rows are put."""
     update: Sequence[str] = ()
     """The columns an update sets; none: an insert-only merge."""
     insert: Sequence[str] = ()

@@ -57,7 +57,7 @@ def verify_belief(belief: Belief, world: World) -> Verified:
     judged = judged_anew(belief, tables, world)
     if judged is None:
         return Verified(str(belief.table), equal=True)
-    parts = {belief.history: judged.history, belief.table: judged.current, belief.conflicts: judged.conflicts}
+    parts = {belief.history: judged.history, belief.table: judged.present, belief.conflicts: judged.conflicts}
     counts: Counter[str] = Counter()
     first: list[Mapping[str, Any]] = []
     for table, acts in parts.items():

@@ -38,6 +38,11 @@ def acts_between(fresh: DataFrame, held: DataFrame, form: Form, unseen: Iterable
     return joined.selectExpr(f"{act} AS {ACT}", was_live, *values).where(F.col(ACT).isNotNull())
 
 
+def only_inserts(fresh: DataFrame, form: Form) -> DataFrame:
+    """The acts where nothing is held. Grain: unchanged."""
+    return fresh.selectExpr(f"'insert' AS {ACT}", f"true AS {WAS_LIVE}", *map(quoted, form.columns))
+
+
 def _differs(names: Sequence[str], rows: DataFrame) -> Sql:
     """Side by side as two structs; maps cannot be compared, their sorted entries can."""
     maps = {field.name for field in rows.schema if isinstance(field.dataType, T.MapType)}
