@@ -58,15 +58,15 @@ def _delivered(folder: Path, day: int, events: list[tuple[str, dict[str, Any]]])
         drop(folder, f"{system}/{day}-{number}.ndjson", [event])
 
 
-def _view(folder: Path) -> dict[str, list[Any]]:
-    """All that a belief leaves behind, without what names the run or its hour."""
-    loose = {"run_id", "restated_at"}
-    tables = ("customer", "customer_history", "customer_restatements", "customer_conflicts")
-    return {table: sorted(([*row.items()] for row in _without(table_rows(folder, table), loose)), key=str) for table in tables}
+def _view(folder: Path, table: str) -> list[str]:
+    """All that a belief leaves behind, without what names the run, its hour or its folder."""
+    return sorted(str(_loose(row)) for row in table_rows(folder, table))
 
 
-def _without(rows: list[dict[str, Any]], columns: set[str]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in row.items() if name not in columns} for row in rows]
+def _loose(value: Any) -> Any:  # noqa: ANN401  (whatever a cell holds)
+    if isinstance(value, dict):
+        return {name: _loose(item) for name, item in value.items() if name not in {"run_id", "restated_at", "record_hash"}}
+    return [_loose(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("commit", range(1, len(COMMITS) + 1), ids=[f"before {name}" for name in COMMITS])
@@ -81,7 +81,6 @@ def test_a_kill_is_recovered_although_more_has_arrived(spark: SparkSession, star
     _delivered(folder, 3, DAY_3)
     report = Project.open(folder, spark).run()
     assert report.ok, [stage.error for stage in report.stages]
-    assert _view(folder)["customer_history"] == _view(done)["customer_history"]
-    assert _view(folder)["customer"] == _view(done)["customer"]
-    assert _view(folder)["customer_conflicts"] == _view(done)["customer_conflicts"]
-    assert len(_view(folder)["customer_restatements"]) == len(_view(done)["customer_restatements"]) == 2
+    for table in ("customer", "customer_history", "customer_conflicts", "customer_restatements"):
+        assert _view(folder, table) == _view(done, table), table
+    assert len(_view(done, "customer_restatements")) == 2
