@@ -47,12 +47,13 @@ laws: $(JARS) ## tests of laws over random histories
 flows: $(JARS) ## tests of whole runs: Delta, state store, command line
 	@$(BIN)/pytest tests/flows $(PYTEST_ARGS)
 
-demo: $(JARS) ## play three days of the bank example: evidence, timelines, proof
+demo: $(JARS) ## play three days of the bank example: evidence, timelines, beliefs, proof
 	@$(BIN)/python examples/bank/demo.py
 
-bench: $(JARS) ## measure curation and bronze against a textbook MERGE
+bench: $(JARS) ## measure curation and bronze against a textbook MERGE, beliefs against the batches they follow
 	@$(BIN)/python benchmarks/curation.py
 	@$(BIN)/python benchmarks/bronze.py --tenfold --snapshot
+	@$(BIN)/python benchmarks/belief.py
 
 docs: $(JARS) ## run every snippet of the documentation
 	$(call say,docs: every >>> in README.md and docs/ is run)

@@ -14,7 +14,7 @@ import shutil
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,13 +128,12 @@ def prepared(spark: SparkSession, folder: Path, size: Size) -> Bench:
     bench = Bench(spark, folder, size)
     entity, config = bench.project.config.entities[0], bench.project.config
     tables = DeltaTables(bench.session(), config.lake)
-    terms = terms_of(entity, tables, ("CORE",))
+    terms = replace(terms_of(entity, tables, ("CORE",)), swept=False, shown_apart=False)
     opened = Commit("bronze.thing", 0, "built", "-")
     prepare(entity, terms, tables, opened)
     said = statements(tables.session, size).transform(identified, terms).transform(with_hashes, terms).transform(complete_as_said)
-    tables.append(
-        said.selectExpr(*assertion_columns(terms)), entity.assertions, Commit("bronze.thing", 1, "built", "-", {"sources": ["CORE"]})
-    )
+    told: dict[str, object] = {"sources": ["CORE"], "sweeps": {}, "apart": []}  # as a run's own commit has it
+    tables.append(said.selectExpr(*assertion_columns(terms)), entity.assertions, Commit("bronze.thing", 1, "built", "-", told))
     versions = timeline(tables.read(entity.assertions), terms).repartitionByRange(4, "effective_from")
     tables.append(versions, entity.timeline, Commit("bronze.thing", 1, "built", "-", {"assertions": tables.version(entity.assertions)}))
     held = tables.read(entity.timeline)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 from deliver import DAYS, deliver
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -43,7 +44,7 @@ NEXT = """
   .venv/bin/karat history customer --key C127 -p build/demo     absent from one snapshot, back in the next
   .venv/bin/karat history payment --key P1003 -p build/demo     a fact and its correction
   .venv/bin/karat quarantine show customer -p build/demo        refused rows, each with its reason and its original
-  .venv/bin/karat verify -p build/demo                          rebuild the timelines from their evidence and compare
+  .venv/bin/karat verify -p build/demo                          rebuild timelines and beliefs from their evidence
   .venv/bin/karat tables -p build/demo                          every table: rows, version, last run
   .venv/bin/karat stream -p build/demo                          wait for files in build/demo/data; Ctrl-C ends it
   docs/tutorial.md                                              the same three days by hand, step by step
@@ -123,7 +124,7 @@ def show_results(project: Project) -> None:
     show_refused(project)
     CONSOLE.rule("How much there is, and whether it holds", align="left")
     show_proof(project)
-    CONSOLE.rule("Jane Carter's status: what the bank believed on day 2, what it believes since day 3, and why", align="left")
+    CONSOLE.rule("Jane Carter's status: believed on day 2, and since day 3", align="left")
     for day in (2, 3):
         show_why(project, day)
     CONSOLE.rule("The receipts: what had been believed about the past, and what is now", align="left")
@@ -157,14 +158,17 @@ def show_why(project: Project, day: int) -> None:
 
 
 def show_receipts(project: Project) -> None:
-    """What changed about the past, one line a receipt."""
-    table = Table("customer", "from", "until", "before", "now", "because of")
+    """What changed about the past, one line a value."""
+    table = Table("customer", "from", "until", "what", "before", "now", "because of", box=box.SIMPLE_HEAD)
     for row in project.table("silver.customer_restatements").orderBy("customer_id", "valid_from", "cause").collect():
-        words = [f"{name}: {whose['source_system']} of {whose['source_event_ts']:%m-%d %H:%M}" for name, whose in row["because"].items()]
-        because = ", ".join(words) or f"rule version {row['rule_version']}"
-        sides = (", ".join(f"{name} {value}" for name, value in (row[side] or {}).items()) or "nothing" for side in ("before", "after"))
-        until = f"{row['valid_to']:%m-%d %H:%M}" if row["valid_to"] else "on"
-        table.add_row(row["customer_id"], f"{row['valid_from']:%m-%d %H:%M}", until, *map(escape, sides), because)
+        period = (f"{row['valid_from']:%m-%d %H:%M}", f"{row['valid_to']:%m-%d %H:%M}" if row["valid_to"] else "on")
+        for name in row["changed"]:
+            whose = row["because"].get(name)
+            because = (
+                f"{whose['source_system']} of {whose['source_event_ts']:%m-%d %H:%M}" if whose else f"rule version {row['rule_version']}"
+            )
+            sides = (escape(str(row[side][name])) if row[side] else "nothing" for side in ("before", "after"))
+            table.add_row(row["customer_id"], *period, name, *sides, because)
     CONSOLE.print(table)
 
 
