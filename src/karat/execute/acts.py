@@ -16,6 +16,9 @@ from karat.temporal.columns import ACT, quoted
 from karat.temporal.difference import WAS_LIVE, Form
 from karat.temporal.moments import from_micros
 
+MANY = 200_000
+"""Rows that are worth laying out when they are first written."""
+
 
 @dataclass(frozen=True)
 class Acts:
@@ -41,7 +44,14 @@ def all_settled(parts: Sequence[tuple[DataFrame, Form]]) -> list[Acts]:
 
 def _summary(acts: DataFrame, form: Form) -> DataFrame:
     first = F.min(F.unix_micros(form.start)) if form.start else F.lit(None).cast("bigint")
-    return acts.groupBy(ACT, WAS_LIVE).agg(first.alias("first"))
+    return acts.groupBy(ACT, WAS_LIVE).agg(first.alias("first"), F.count(F.lit(1)).alias("rows"))
+
+
+def _laid_out(acts: Acts) -> DataFrame:
+    """Many rows at once lie in order of time, as had they come day by day: later batches then leave files of old periods shut."""
+    if acts.form.start is None or sum(row["rows"] for row in acts.kinds) < MANY:
+        return acts.rows
+    return acts.rows.repartitionByRange(*(F.col(name) for name in (acts.form.live, acts.form.start) if name))
 
 
 def write(acts: Acts, into: TableName, tables: DeltaTables, commit: Commit) -> Written:
@@ -51,7 +61,7 @@ def write(acts: Acts, into: TableName, tables: DeltaTables, commit: Commit) -> W
     form = acts.form
     concerned = [row for row in acts.kinds if row[ACT] != "insert"]
     if not concerned:
-        return tables.append(acts.rows.drop(ACT, WAS_LIVE), into, commit)
+        return tables.append(_laid_out(acts).drop(ACT, WAS_LIVE), into, commit)
     on = [f"{TARGET}.{quoted(name)} = {SOURCE}.{quoted(name)}" for name in form.identity]
     # literals, because only they keep files unopened: of closed rows when none is concerned, and of older ones
     if form.live and all(row[WAS_LIVE] for row in concerned):

@@ -1,6 +1,7 @@
 """One step of a belief: from the evidence of one batch to that of a later one, for whom it concerns."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -43,10 +44,11 @@ from karat.temporal.columns import (
     SOURCE_SYSTEM,
     SOURCE_TYPE,
     TIME_BASIS,
+    VALID_TO,
     col,
 )
 from karat.temporal.difference import WAS_LIVE, Form, acts_between, only_inserts
-from karat.temporal.moments import moment
+from karat.temporal.moments import from_micros, moment
 
 FEW = 500_000
 """New statements whose keys can be broadcast."""
@@ -140,14 +142,32 @@ class _Concerned:
     keys: DataFrame | None
     """None: everybody."""
     read: int
+    since: datetime | None
+    """Nothing new speaks of a time before this: what is believed of it stays. None: everything is judged anew."""
 
-    def differing(self, fresh: DataFrame, form: Form, table: TableName, tables: DeltaTables) -> tuple[DataFrame, Form]:
-        """What is to be done to the held rows about them; a table that has just been made holds none."""
+    @property
+    def are_few(self) -> bool:
+        """Whether compiling would take longer than it saves."""
+        return self.keys is not None and self.read <= FEW_TO_INTERPRET
+
+    def held(self, form: Form, table: TableName, tables: DeltaTables) -> DataFrame | None:
+        """The held rows that may differ; None where the table has just been made."""
         if tables.version(table) == 0:
+            return None
+        rows = self.recent(tables.read(table), form).select(*(col(name) for name in form.columns))
+        return rows if self.keys is None else kept(about(rows, self.keys))  # little of much: a search apart from what is made of its finds
+
+    def recent(self, rows: DataFrame, form: Form) -> DataFrame:
+        """The rows whose period ends no earlier than anything new; the literal keeps files of older ones unopened."""
+        if self.since is None or form.start is None:
+            return rows
+        return rows.where(F.col(VALID_TO).isNull() | (F.col(VALID_TO) >= moment(self.since)))
+
+    def differing(self, fresh: DataFrame, held: DataFrame | None, form: Form) -> tuple[DataFrame, Form]:
+        """What is to be done to the held rows."""
+        if held is None:
             return only_inserts(fresh, form), form
-        columns, held = [col(name) for name in form.columns], tables.read(table)
-        theirs = held.select(*columns) if self.keys is None else about(held.select(*columns), self.keys)
-        return acts_between(fresh.select(*columns), theirs, form), form
+        return acts_between(self.recent(fresh, form).select(*(col(name) for name in form.columns)), held, form), form
 
 
 def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged:
@@ -158,16 +178,15 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
     concerned = _concerned(step, ground)
     if concerned.keys is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(1 + concerned.read // ROWS_PER_PARTITION))
-    with interpreted(session, few=concerned.keys is not None and concerned.read <= FEW_TO_INTERPRET):
-        told = kept(statements(concerned.rows, ground.terms)) if concerned.keys is not None else statements(concerned.rows, ground.terms)
+    forms = [(history_form(subject), belief.history), (conflicts_form(subject), belief.conflicts)]
+    forms += [(belief_form(subject), belief.table)] if compare_present else []
+    held = [concerned.held(form, table, tables) for form, table in forms]
+    with interpreted(session, few=concerned.are_few):
+        told = statements(concerned.rows, ground.terms)
+        told = told if concerned.keys is None else kept(told)
         history = periods(believed_moments(told, subject, step.rule), subject)
-        parts = [
-            concerned.differing(history, history_form(subject), belief.history, tables),
-            concerned.differing(conflicts(told, subject, step.rule), conflicts_form(subject), belief.conflicts, tables),
-        ]
-        if compare_present:
-            parts.append(concerned.differing(history.where(IS_CURRENT), belief_form(subject), belief.table, tables))
-        acts = all_settled(parts)
+        fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
+        acts = all_settled([concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held, forms, strict=False)])
         receipts = _receipts(step, concerned.rows, ground)
     return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, receipts)
 
@@ -176,16 +195,20 @@ def _concerned(step: Step, ground: Ground) -> _Concerned:
     """Whom the step concerns: those somebody newly speaks of, all of a source that newly spoke of everything, or everybody."""
     evidence = ground.evidence(step.until)
     new = evidence if step.since is None else evidence.where(F.col(BATCH_SEQ) > step.since)
-    sweeping = F.collect_set(F.when(F.col(BK).isNull(), F.col(SOURCE_SYSTEM)))
-    found = new.agg(F.count(F.lit(1)).alias("read"), sweeping.alias("sweeping")).collect()[0]
+    found = new.agg(
+        F.count(F.lit(1)).alias("read"),
+        F.collect_set(F.when(F.col(BK).isNull(), F.col(SOURCE_SYSTEM))).alias("sweeping"),
+        F.min(F.unix_micros(F.least(EVENT_TS, SNAPSHOT_TS))).alias("first"),
+    ).collect()[0]
     if step.of_all or found["read"] > FEW:
-        return _Concerned(evidence, None, found["read"])
+        return _Concerned(evidence, None, found["read"], None)
     spoken_of = new.where(F.col(BK).isNotNull()).select(SK)
     if found["sweeping"]:
         spoken_of = spoken_of.unionByName(evidence.where(F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*found["sweeping"])).select(SK))
     keys = kept(spoken_of.distinct())
     rows = about(evidence, keys)
-    return _Concerned(kept(rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows), keys, found["read"])
+    rows = kept(rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows)
+    return _Concerned(rows, keys, found["read"], from_micros(found["first"]) if found["read"] else None)
 
 
 def _receipts(step: Step, rows: DataFrame, ground: Ground) -> DataFrame | None:

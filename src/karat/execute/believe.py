@@ -97,7 +97,8 @@ def believe(stage: Believe, world: World) -> Outcome:
     done = [_stepped(seat, start, end) for start, end in _way(seat, reached, goal)]
     rows = Rows(read=sum(each.read for each in done), **_summed([each.history for each in done]))
     restated = sum(each.receipts for each in done)
-    notes = (f"{restated} restatements of the past: see {belief.restatements}",) if restated else ()
+    what = "restatement" if restated == 1 else "restatements"
+    notes = (f"{restated} {what} of the past: see {belief.restatements}",) if restated else ()
     changed = any(each.changed for each in done)
     return Outcome("succeeded" if changed else "unchanged", rows, position=str(goal), notes=notes)
 
