@@ -62,6 +62,7 @@ def test_carried_on_or_made_anew_the_belief_is_the_same(spark: SparkSession, tmp
         _laid_out(ground, evidence, held, tmp_path)
         former = None if before is None else in_force(rules, before[1])
         judged = judge(Step(None if before is None else before[0], run, former, rule), ground)
+        assert judged is not None
         held = _applied(held, judged, ground)
         assert by(held["history"], "bk", "valid_from") == by(belief_history(evidence, terms, rules, known_at=now), "bk", "valid_from"), run
         assert _present(held["current"]) == _present([row for row in held["history"] if row["is_current"]]), run

@@ -65,8 +65,23 @@ def conflicts(
         answers.conflicts(project, belief, attribute, limit, variables(var), voice)
 
 
+def restatements(
+    belief: BeliefName,
+    key: Annotated[str | None, typer.Option("--key", "-k", help="Only of this key; default: of all.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="So many receipts, the latest.")] = 20,
+    project: ProjectFolder = HERE,
+    var: Var = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Receipts for the past: what was believed of it before, what is now, and because of which statement or rule."""
+    with answering(Voice(json=json, debug=debug)) as voice:
+        answers.restatements(project, belief, key, limit, variables(var), voice)
+
+
 def add_to(app: typer.Typer) -> None:
     """Make the commands part of the program."""
     app.command()(why)
     app.command("as-of")(as_of)
     app.command()(conflicts)
+    app.command()(restatements)

@@ -105,6 +105,19 @@ def conflicts(folder: Path, belief: str, attribute: str | None, limit: int, vari
         conflicts_picture(found)
 
 
+def restatements(folder: Path, belief: str, key: str | None, limit: int, variables: Variables, voice: Voice) -> None:  # noqa: PLR0913, PLR0917
+    """The receipts, the latest first."""
+    from karat.config.load import load
+    from karat.inspect.belief import restatements as restated
+
+    found = restated(load(folder, variables), belief, key, limit=limit)
+    voice.answer(plain({"belief": belief, "restatements": found}))
+    if not voice.json:
+        from karat.cli.belief_pictures import receipts_picture
+
+        receipts_picture(found)
+
+
 def _asked(question: "Question") -> dict[str, object]:
     return {"belief": question.belief.name, "key": question.key, "valid_at": question.valid_at, "known_at": question.known_at}
 

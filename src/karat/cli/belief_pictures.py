@@ -114,6 +114,24 @@ def conflicts_picture(found: Conflicts) -> None:
         _say(console, f"and {more} more: --limit shows more, --attribute only one attribute's")
 
 
+def receipts_picture(receipts: Sequence[Mapping[str, Any]]) -> None:
+    """What was believed of the past before it changed, a line a value."""
+    console = _console()
+    if not receipts:
+        _say(console, "nothing that was believed of the past has changed")
+        return
+    table = _table("about", "from", "until", "what", "before", "now", "because of", "restated")
+    for row in receipts:
+        period = (short(row["valid_from"]), short(row["valid_to"]) if row["valid_to"] else "on")
+        for number, name in enumerate(row["changed"]):
+            whose = row["because"].get(name) if isinstance(row["because"], Mapping) else None
+            because = f"{whose['source_system']} of {short(whose['source_event_ts'])}" if whose else f"rule version {row['rule_version']}"
+            sides = (_cut(legible(row[side].get(name))) if row[side] else "nothing" for side in ("before", "after"))
+            cells = (*((row["bk"], *period) if number == 0 else ("", "", "")), name, *sides, because, short(row["restated_at"]))
+            table.add_row(*(Text(legible(cell)) for cell in cells), end_section=number == len(row["changed"]) - 1)
+    console.print(table)
+
+
 def times_in_words(question: Question) -> str:
     """The two times asked about."""
     valid = "the latest state" if question.valid_at is None else f"the state at {short(question.valid_at)}"

@@ -165,6 +165,9 @@ def quarantine_replay(folder: Path, entity: str, variables: Variables, voice: Vo
         project.close()
     voice.answer(asdict(done))
     voice.say(f"{counted(done.admitted, 'row')} admitted, {counted(done.waiting, 'row')} still refused")
+    behind = [str(belief.table) for belief in project.config.beliefs if belief.entity.name == entity.removeprefix("bronze.")]
+    if done.admitted and behind:
+        voice.say(f"next: `karat run` lets {', '.join(behind)} follow")
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:

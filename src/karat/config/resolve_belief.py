@@ -59,7 +59,12 @@ def _rule_problems(declared: BeliefDeclaration, entity: Entity) -> list[Wrong]:
     found += _strangers(last.delete.sources, speakers, (*place, "delete", "sources"))
     decided = {attribute for group in last.groups.values() for attribute in group.attributes}
     found += [
-        ((*place, "groups"), f"version {last.version}: {attribute} is in no group", "", "add it to one")
+        (
+            (*place, "groups"),
+            f"version {last.version}: {attribute} is in no group",
+            "",
+            "add it to one; if this version has been used, add a version that has it",
+        )
         for attribute in entity.attributes
         if attribute not in decided
     ]

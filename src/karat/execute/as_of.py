@@ -25,7 +25,7 @@ def believed_as_of(belief: Belief, tables: DeltaTables, known_at: datetime, vali
     if not tables.exists(entity.assertions):
         message = f"there is no evidence about {entity.name} yet"
         raise SourceUnavailable(message, remedy="run the project first")
-    check_unedited(belief, tables.checkpoint(belief.history, str(belief.table)).position.get("rules", {}))
+    check_unedited(belief, tables.checkpoint(belief.history, str(belief.table)).position)
     terms = evidence_terms(entity, tables, tables.checkpoint(entity.assertions, str(entity.timeline)).position)
     subject = Subject(tuple(terms.key), terms.attributes, terms.sources)
     rule = in_force(belief.rules, known_at)

@@ -170,12 +170,14 @@ class _Concerned:
         return acts_between(self.recent(fresh, form).select(*(col(name) for name in form.columns)), held, form), form
 
 
-def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged:
-    """Everything the step changes, computed; nothing is written yet."""
+def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged | None:
+    """Everything the step changes, computed; nothing is written yet. None when nothing new was said under the same rule."""
     session, tables, belief, subject = ground.tables.session, ground.tables, ground.belief, ground.subject
     session.conf.set("spark.sql.adaptive.enabled", "false")
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")  # what is merged is computed once already
     concerned = _concerned(step, ground)
+    if not concerned.read and not step.of_all:
+        return None
     if concerned.keys is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(1 + concerned.read // ROWS_PER_PARTITION))
     forms = [(history_form(subject), belief.history), (conflicts_form(subject), belief.conflicts)]

@@ -20,7 +20,7 @@ from karat.config.rules import Rule, in_force
 from karat.execute.acts import write
 from karat.execute.belief_step import Ground, Judged, Step, judge
 from karat.execute.delta import DeltaTables
-from karat.execute.evidence import LIVE_APART, ensure, speakers, terms_of
+from karat.execute.evidence import APPEND_ONLY, LIVE_APART, ensure, speakers, terms_of
 from karat.execute.outcome import Outcome
 from karat.execute.tables import Layout
 from karat.execute.world import World
@@ -88,7 +88,7 @@ def believe(stage: Believe, world: World) -> Outcome:
     if not tables.exists(belief.entity.assertions):
         return Outcome("unchanged")
     seat = _seat(belief, tables, world)
-    check_unedited(belief, seat.history.position.get("rules", {}))
+    check_unedited(belief, seat.history.position)
     goal = Reached(seat.latest, rule.version)
     reached = _reached(seat, stage.since)
     if reached == goal:
@@ -109,7 +109,7 @@ def judged_anew(belief: Belief, tables: DeltaTables, world: World) -> Judged | N
     reached = _reached(seat, None)
     if reached is None:
         return None
-    check_unedited(belief, seat.history.position.get("rules", {}))
+    check_unedited(belief, seat.history.position)
     return judge(Step(None, reached.batch, None, seat.rule(reached.version)), seat.ground, compare_present=True)
 
 
@@ -194,7 +194,7 @@ def _prepare(seat: Seat) -> None:
     opened = Commit(str(belief.table), 0, seat.world.stamp.run_id, seat.world.config.hash)
     live_apart = Layout((IS_CURRENT,), LIVE_APART)
     for name, schema, layout in (
-        (belief.restatements, restatements_schema(key), Layout()),
+        (belief.restatements, restatements_schema(key), Layout((), APPEND_ONLY)),
         (belief.conflicts, conflicts_schema(key), Layout((), LIVE_APART)),
         (belief.table, belief_schema(key, subject), Layout((), LIVE_APART)),
         (belief.history, history_schema(key, subject), live_apart),
@@ -209,6 +209,8 @@ def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
     step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version))
     was_lost = seat.tables.version(belief.table) == 0 < seat.tables.version(belief.history)
     judged = judge(step, seat.ground, compare_present=was_lost)
+    if judged is None:
+        return Stepped(0, Written(), 0, changed=False)
     receipts = _receipts_written(seat, judged, end)
     wrote = _written(seat, judged, end)
     return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
@@ -250,8 +252,9 @@ def _receipts_written(seat: Seat, judged: Judged, end: Reached) -> int:
 
 
 def _rules_used(seat: Seat, end: Reached) -> dict[str, str]:
-    """Every version that has ever decided a belief, with what it said."""
-    return {**seat.history.position.get("rules", {}), str(end.version): seat.rule(end.version).content_hash}
+    """Every version that has ever been in force, with what it said."""
+    begun = [rule for rule in seat.belief.rules if rule.in_force_from <= seat.world.stamp.started_at or rule.version == end.version]
+    return {**seat.history.position.get("rules", {}), **{str(rule.version): rule.content_hash for rule in begun}}
 
 
 def _summed(written: list[Written]) -> dict[str, int]:

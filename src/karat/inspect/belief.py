@@ -14,7 +14,7 @@ from karat.config.problems import nearest
 from karat.config.resolved import Belief, Config
 from karat.config.rules import By, Rule, in_force
 from karat.errors import ConfigError, NoAnswer, SourceUnavailable
-from karat.inspect.history import belief_named, evidence_of, key_values, ready, terms_of
+from karat.inspect.history import belief_named, bk_of, evidence_of, key_values, ready, terms_of
 from karat.inspect.positions import check_rules
 from karat.inspect.rows import Row, counts_by, exists, literal, rows_where
 from karat.reference import Reason, Terms, believed, explained
@@ -154,6 +154,17 @@ def conflicts(config: Config, name: str, attribute: str | None = None, *, limit:
     found = rows_where(config, belief.conflicts, f"{wanted} ORDER BY attribute, bk{cut}")
     chosen = {told: number for told, number in counts.items() if attribute in {None, told}}
     return Conflicts(belief.name, belief.entity.key, chosen, tuple(found))
+
+
+def restatements(config: Config, name: str, key: Key | None = None, *, limit: int | None = None) -> list[Row]:
+    """What was believed of the past before it changed, the latest first; of one entity or of all."""
+    belief = belief_named(config, name)
+    if not exists(config, belief.restatements):
+        message = f"there is no table {belief.restatements} yet"
+        raise SourceUnavailable(message, remedy="run the project first")
+    wanted = "1 = 1" if key is None else f"bk = {literal(bk_of(belief.entity, key_values(belief.entity, key)))}"
+    cut = "" if limit is None else f" LIMIT {int(limit)}"
+    return rows_where(config, belief.restatements, f"{wanted} ORDER BY restated_at DESC, bk, valid_from{cut}")
 
 
 def ask(config: Config, name: str, key: Key, *, valid_at: datetime | None = None, known_at: datetime | None = None) -> Question:

@@ -32,7 +32,7 @@ def positions(config: Config) -> dict[str, str]:
 def check_rules(config: Config, *only: Belief) -> None:
     """Raises `ConfigError` when a rule that has decided beliefs was edited since, as far as that can be told without Spark."""
     for belief in only or config.beliefs:
-        check_unedited(belief, _belief_position(config, belief).get("rules", {}))
+        check_unedited(belief, _belief_position(config, belief))
 
 
 def _belief_position(config: Config, belief: Belief) -> Mapping[str, Any]:

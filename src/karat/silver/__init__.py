@@ -1,1 +1,1 @@
-"""Silver: curation is a function from one source's rows and what is held about them to the rows that must change."""
+"""Silver: a belief is a function from statements and a rule to one value per attribute; curation makes one source clean."""
