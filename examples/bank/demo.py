@@ -10,15 +10,14 @@ from pathlib import Path
 
 import yaml
 from deliver import DAYS, deliver
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from karat import Project
-from karat.cli.belief_pictures import why_picture
+from karat.cli.belief_pictures import receipts_picture, why_picture
 from karat.cli.periods import history_picture
-from karat.inspect.belief import ask, believed_row, reason
+from karat.inspect.belief import ask, believed_row, reason, restatements
 from karat.inspect.quarantine import refused_rows
 from karat.inspect.tables import lake_tables
 from karat.scaffold import create_project
@@ -39,6 +38,7 @@ NEWS = {
 }
 NEXT = """
   .venv/bin/karat why customer --key C123 -p build/demo         every attribute: whose word stands, and why
+  .venv/bin/karat restatements customer -p build/demo           what had been believed of the past, and what is now
   .venv/bin/karat conflicts customer -p build/demo              where systems differ, and whose word stands
   .venv/bin/karat as-of customer --key C123 --known-at 2026-03-03T23:00 -p build/demo    what was believed on day 2
   .venv/bin/karat history customer --key C127 -p build/demo     absent from one snapshot, back in the next
@@ -158,18 +158,8 @@ def show_why(project: Project, day: int) -> None:
 
 
 def show_receipts(project: Project) -> None:
-    """What changed about the past, one line a value."""
-    table = Table("customer", "from", "until", "what", "before", "now", "because of", box=box.SIMPLE_HEAD)
-    for row in project.table("silver.customer_restatements").orderBy("customer_id", "valid_from", "cause").collect():
-        period = (f"{row['valid_from']:%m-%d %H:%M}", f"{row['valid_to']:%m-%d %H:%M}" if row["valid_to"] else "on")
-        for name in row["changed"]:
-            whose = row["because"].get(name)
-            because = (
-                f"{whose['source_system']} of {whose['source_event_ts']:%m-%d %H:%M}" if whose else f"rule version {row['rule_version']}"
-            )
-            sides = (escape(str(row[side][name])) if row[side] else "nothing" for side in ("before", "after"))
-            table.add_row(row["customer_id"], *period, name, *sides, because)
-    CONSOLE.print(table)
+    """What changed about the past, a line a value."""
+    receipts_picture(restatements(project.config, "customer"))
 
 
 def show_proof(project: Project) -> None:

@@ -57,13 +57,14 @@ def _rule_problems(declared: BeliefDeclaration, entity: Entity) -> list[Wrong]:
         ]
         found += _strangers(group.sources, speakers, (*here, "sources"))
     found += _strangers(last.delete.sources, speakers, (*place, "delete", "sources"))
+    remedy = "add it to one; if this version has been used, add a version that has it"
     decided = {attribute for group in last.groups.values() for attribute in group.attributes}
     found += [
         (
             (*place, "groups"),
             f"version {last.version}: {attribute} is in no group",
             "",
-            "add it to one; if this version has been used, add a version that has it",
+            remedy,
         )
         for attribute in entity.attributes
         if attribute not in decided

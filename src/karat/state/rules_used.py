@@ -24,8 +24,6 @@ def check_unedited(belief: Belief, position: Mapping[str, Any]) -> None:
     judged_at = datetime.fromisoformat(position["known_at"]) if "known_at" in position else None
     for rule in belief.rules:
         if judged_at is not None and str(rule.version) not in used and rule.in_force_from <= judged_at:
-            begins = f"{rule.in_force_from:%Y-%m-%d %H:%M:%S}"
-            message = (
-                f"{belief.place}: rule version {rule.version} of {belief.table} begins at {begins}, a time that has been judged without it"
-            )
+            which = f"rule version {rule.version} of {belief.table} begins at {rule.in_force_from:%Y-%m-%d %H:%M:%S}"
+            message = f"{belief.place}: {which}, a time that has been judged without it"
             raise ConfigError(message, remedy=f"let it begin after {judged_at:%Y-%m-%d %H:%M:%S}: past answers never change")
