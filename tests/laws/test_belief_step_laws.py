@@ -133,7 +133,6 @@ def _who_differs(rows: list[Row]) -> dict[tuple[str, str], str | None]:
 
 
 def _receipts(judged: Judged) -> list[Row]:
-    if judged.receipts is None:
-        return []
-    stamped = as_rows(judged.receipts_of(RunStamp("run", ARRIVED)))
+    receipts = judged.receipts_of(RunStamp("run", ARRIVED))
+    stamped = [] if receipts is None else as_rows(receipts)
     return [{name: value for name, value in row.items() if name not in {"run_id", "restated_at"}} for row in stamped]

@@ -87,8 +87,8 @@ class Judged:
     """What differs of what is believed now, where that was compared; otherwise it follows from the history's acts."""
     receipts: DataFrame | None
 
-    def receipts_of(self, stamp: RunStamp) -> DataFrame:
-        """The receipts with the run that writes them."""
+    def receipts_of(self, stamp: RunStamp) -> DataFrame | None:
+        """The receipts with the run that writes them; None when there are none."""
         before = None if self.step.former is None else self.step.former.version
         stamped = {
             RULE_VERSION: F.lit(self.step.rule.version),
@@ -96,10 +96,7 @@ class Judged:
             "run_id": F.lit(stamp.run_id),
             "restated_at": moment(stamp.started_at),
         }
-        if self.receipts is None:
-            message = "a step without a past has no receipts"
-            raise ValueError(message)
-        return kept(self.receipts.withColumns(stamped))
+        return self.receipts.withColumns(stamped) if self.receipts is not None else None
 
     def puts(self, subject: Subject) -> Merge | None:
         """What is believed now of those whose last period differs; None when nobody's does. Who has none any more is deleted."""
@@ -189,7 +186,7 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
         history = periods(believed_moments(told, subject, step.rule), subject)
         fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
         acts = all_settled([concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held, forms, strict=False)])
-        receipts = _receipts(step, concerned.rows, ground)
+        receipts = _computed(_receipts(step, concerned.rows, ground))
     return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, receipts)
 
 
@@ -230,6 +227,12 @@ def _receipts(step: Step, rows: DataFrame, ground: Ground) -> DataFrame | None:
     if step.former != step.rule:
         found.append(receipts_of_rule(believed_moments(earlier, subject, step.former), middle, subject))
     return reduce(DataFrame.unionByName, found)
+
+
+def _computed(rows: DataFrame | None) -> DataFrame | None:
+    """The rows, computed; None when there are none."""
+    found = None if rows is None else kept(rows)
+    return None if found is None or found.isEmpty() else found
 
 
 def _spoken_late_of(rows: DataFrame, since: int) -> DataFrame | None:

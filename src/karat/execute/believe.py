@@ -243,10 +243,9 @@ def _receipts_written(seat: Seat, judged: Judged, end: Reached) -> int:
     """The receipts of a step, unless they are there already; they carry who wrote them and when."""
     table = seat.belief.restatements
     there = seat.tables.checkpoint(table, str(seat.belief.table)).position
-    if judged.receipts is None or (there.get("evidence"), there.get("batch"), there.get("rule")) == (seat.made_at, end.batch, end.version):
-        return 0
-    rows = judged.receipts_of(seat.world.stamp)
-    if rows.isEmpty():
+    are_there = (there.get("evidence"), there.get("batch"), there.get("rule")) == (seat.made_at, end.batch, end.version)
+    rows = None if are_there else judged.receipts_of(seat.world.stamp)
+    if rows is None:
         return 0
     return seat.tables.append(rows, table, seat.commit(table, end)).inserted
 
