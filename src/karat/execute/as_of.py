@@ -15,7 +15,7 @@ from karat.silver.belief import as_of
 from karat.silver.belief_shape import belief_schema
 from karat.silver.words import Subject
 from karat.state.rules_used import check_unedited
-from karat.temporal.columns import INGEST_TS, TIME_BASIS
+from karat.temporal.columns import BK, INGEST_TS, TIME_BASIS
 from karat.temporal.moments import moment
 
 
@@ -32,4 +32,5 @@ def believed_as_of(belief: Belief, tables: DeltaTables, known_at: datetime, vali
     if rule is None:  # before the first rule nothing was believed
         return tables.session.createDataFrame([], belief_schema(dict(terms.key), subject))
     known = tables.read(entity.assertions).where(F.col(TIME_BASIS).isNotNull() & (F.col(INGEST_TS) <= moment(known_at)))
-    return as_of(statements(known, terms), subject, rule, valid_at)
+    # brought together by key once, for all that follows; else copies are looked for under another partitioning, and all is moved twice
+    return as_of(statements(known.repartition(F.col(BK)), terms), subject, rule, valid_at)

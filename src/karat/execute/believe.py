@@ -110,7 +110,10 @@ def judged_anew(belief: Belief, tables: DeltaTables, world: World) -> Judged | N
     if reached is None:
         return None
     check_unedited(belief, seat.history.position)
-    return judge(Step(None, reached.batch, None, seat.rule(reached.version)), seat.ground, compare_present=True)
+    # a batch may have moved who differs, and no period: then only that table's commit tells of it
+    positions = [tables.checkpoint(table, str(belief.table)).position for table in (belief.table, belief.conflicts)]
+    until = max([reached.batch, *(int(each["batch"]) for each in positions if each.get("evidence") == seat.made_at)])
+    return judge(Step(None, until, None, seat.rule(reached.version)), seat.ground, compare_present=True)
 
 
 def mend(belief: Belief, world: World) -> None:
