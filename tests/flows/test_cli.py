@@ -135,7 +135,11 @@ def test_a_new_project_checks_and_plans(tmp_path: Path) -> None:
     made = answer("init", tmp_path / "new")
     assert any(path.endswith("karat.yml") for path in made["files"])
     assert answer("check", "--project", tmp_path / "new")["ok"] is True
-    assert [stage["name"] for stage in answer("plan", "--project", tmp_path / "new")] == ["bronze.customer", "bronze.payment", "silver.customer"]
+    assert [stage["name"] for stage in answer("plan", "--project", tmp_path / "new")] == [
+        "bronze.customer",
+        "bronze.payment",
+        "silver.customer",
+    ]
     again = karat("init", tmp_path / "new", code=2)
     assert "Traceback" not in again.stderr
     bundled = answer("init", tmp_path / "new", "--bundle")

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from karat.bronze.overtaken import not_overtaken
 from karat.bronze.timeline import statements
 from karat.config.rules import in_force
 from karat.reference import believed
@@ -54,7 +55,7 @@ def test_spark_and_the_reference_believe_the_same(spark: SparkSession, tmp_path:
         if rule is None:
             assert expected == []
             continue
-        found = as_rows(as_of(lake.known(known_at), lake.subject, rule, valid_at))
+        found = as_rows(as_of(lake.asked(known_at, valid_at), lake.subject, rule, valid_at))
         assert by(found, "bk") == by(expected, "bk"), (known_at, valid_at)
 
 
@@ -88,6 +89,11 @@ class Lake:
         self.evidence = evidence
         self.terms: Terms = spark_terms(propagate=False)
         self.subject = Subject(tuple(self.terms.key), self.terms.attributes, self.terms.sources)
+
+    def asked(self, known_at: datetime, valid_at: datetime | None) -> DataFrame:
+        """As a question reads it: without what can be nobody's last word at that time."""
+        known = self.evidence.where(F.col("ingest_ts") <= moment(known_at))
+        return statements(not_overtaken(known, self.terms, valid_at), self.terms)
 
     def known(self, known_at: datetime) -> DataFrame:
         return statements(self.evidence.where(F.col("ingest_ts") <= moment(known_at)), self.terms)

@@ -5,6 +5,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from karat.bronze.overtaken import not_overtaken
 from karat.bronze.timeline import statements
 from karat.config.resolved import Belief
 from karat.config.rules import in_force
@@ -33,4 +34,5 @@ def believed_as_of(belief: Belief, tables: DeltaTables, known_at: datetime, vali
         return tables.session.createDataFrame([], belief_schema(dict(terms.key), subject))
     known = tables.read(entity.assertions).where(F.col(TIME_BASIS).isNotNull() & (F.col(INGEST_TS) <= moment(known_at)))
     # brought together by key once, for all that follows; else copies are looked for under another partitioning, and all is moved twice
-    return as_of(statements(known.repartition(F.col(BK)), terms), subject, rule, valid_at)
+    together = known.repartition(F.col(BK)).transform(not_overtaken, terms, valid_at)
+    return as_of(statements(together, terms), subject, rule, valid_at)
