@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from karat.bronze.terms import Terms
 from karat.temporal.columns import ASSERTED, AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, quoted
 from karat.temporal.sql import Sql, literal, texts
-from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE
+from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE, said
 
 SPEAKS = "__karat_speaks"
 """Working: whether the statement is remembered; a copy of one that already was, is not."""
@@ -34,11 +34,6 @@ def with_inheritance(statements: DataFrame, terms: Terms, fill: Column) -> DataF
     taken = remembered.selectExpr(*kept, *names, FILL, *(f"{_taken(name, terms)} AS {_word_on(name)}" for name in terms.attributes))
     filled = [f"if({FILL} AND NOT {said(name)}, {_word_on(name)}.value, {quoted(name)}) AS {quoted(name)}" for name in terms.attributes]
     return taken.selectExpr(*kept, *filled, f"if({FILL}, {_whose(terms)}, {INHERITED}) AS {INHERITED}")
-
-
-def said(attribute: str) -> Sql:
-    """Whether the statement itself spoke of the attribute."""
-    return f"array_contains({ASSERTED}, {literal(attribute)})"
 
 
 def leaves_something_unsaid(terms: Terms) -> Column:

@@ -10,7 +10,7 @@ A crash in between leaves the history behind. The next run then takes the same s
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from karat.bronze.terms import Terms
@@ -151,16 +151,7 @@ def evidence_terms(entity: Entity, tables: DeltaTables, position: Mapping[str, A
     terms = terms_of(entity, tables, tuple(sorted(sources)) if sources is not None else speakers(entity, tables))
     if "sweeps" not in position:
         return terms
-    return Terms(
-        terms.key,
-        terms.attributes,
-        terms.sources,
-        terms.untracked,
-        terms.is_transaction,
-        terms.propagate,
-        swept=bool(position["sweeps"]),
-        shown_apart=bool(position.get("apart")),
-    )
+    return replace(terms, swept=bool(position["sweeps"]), shown_apart=bool(position.get("apart")))
 
 
 def _reached(seat: Seat, mirrored: str | None) -> Reached | None:

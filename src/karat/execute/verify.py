@@ -63,8 +63,8 @@ def verify_belief(belief: Belief, world: World) -> Verified:
     for table, acts in parts.items():
         if acts is None or not acts.kinds:
             continue
-        for row in acts.rows.groupBy(ACT).count().collect():
-            counts[f"{MEANING[row[ACT]]} ({table})"] += row["count"]
+        for row in acts.kinds:
+            counts[f"{MEANING[row[ACT]]} ({table})"] += row["rows"]
         since = F.col(VALID_FROM) if table == belief.history else F.lit(None)
         shown = acts.rows.select(ACT, BK, since.cast("string").alias(VALID_FROM)).orderBy(BK, VALID_FROM).limit(MOST_SHOWN)
         first += [{"table": str(table), "what": MEANING[row[ACT]], BK: row[BK], VALID_FROM: row[VALID_FROM]} for row in shown.collect()]

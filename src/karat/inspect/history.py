@@ -1,8 +1,8 @@
 """The history of one entity, told from its evidence by the reference: statements as they came, versions as they follow. No JVM."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from karat.config.resolved import Belief, Config, Entity
 from karat.errors import ConfigError
@@ -38,24 +38,14 @@ def history(config: Config, name: str, key: Mapping[str, object] | str) -> Histo
 
 def entity_named(config: Config, name: str) -> Entity:
     """The entity by its own name, or by its table's."""
-    wanted = name.removeprefix("bronze.")
-    for entity in config.entities:
-        if entity.name == wanted:
-            return entity
-    exist = ", ".join(entity.name for entity in config.entities) or "none is declared"
-    message = f"there is no entity {name!r}"
-    raise ConfigError(message, remedy=f"the entities are: {exist}")
+    found = {entity.name: entity for entity in config.entities}
+    return found.get(name.removeprefix("bronze.")) or _unknown("entity", "entities", name, found)
 
 
 def belief_named(config: Config, name: str) -> Belief:
     """The belief by its own name, or by its table's."""
-    wanted = name.removeprefix("silver.")
-    for belief in config.beliefs:
-        if belief.name == wanted:
-            return belief
-    exist = ", ".join(belief.name for belief in config.beliefs) or "none is declared"
-    message = f"there is no belief {name!r}"
-    raise ConfigError(message, remedy=f"the beliefs are: {exist}")
+    found = {belief.name: belief for belief in config.beliefs}
+    return found.get(name.removeprefix("silver.")) or _unknown("belief", "beliefs", name, found)
 
 
 def evidence_of(config: Config, entity: Entity, values: Mapping[str, str]) -> list[Row]:
@@ -94,6 +84,11 @@ def terms_of(entity: Entity) -> Terms:
     return Terms(
         entity.key, entity.attributes, dict(declared.attributes), frozenset(declared.untracked), declared.type, declared.late_partials
     )
+
+
+def _unknown(one: str, several: str, name: str, known: Iterable[str]) -> NoReturn:
+    message = f"there is no {one} {name!r}"
+    raise ConfigError(message, remedy=f"the {several} are: {', '.join(known) or 'none is declared'}")
 
 
 def _typed(value: str, kind: str) -> Any:  # noqa: ANN401  (a key's own type)

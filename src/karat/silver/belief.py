@@ -50,7 +50,7 @@ from karat.temporal.columns import (
 )
 from karat.temporal.moments import moment
 from karat.temporal.sql import Sql, literal
-from karat.temporal.whose import WHOSE_BY_ATTRIBUTE
+from karat.temporal.whose import WHOSE_BY_ATTRIBUTE, whose
 
 BECAUSE_TYPE = WHOSE_BY_ATTRIBUTE.simpleString()
 END_WORD = "__karat_end_word"
@@ -160,7 +160,6 @@ def _because(attributes: Iterable[str]) -> Sql:
     entries = []
     for name in attributes:
         word = winning(name)
-        whose = f"named_struct('source_system', {word}.source_system, 'source_event_ts', {word}.at, 'record_hash', {word}.record_hash)"
-        entries.append(f"if({word} IS NULL, NULL, named_struct('key', {literal(name)}, 'value', {whose}))")
+        entries.append(f"if({word} IS NULL, NULL, named_struct('key', {literal(name)}, 'value', {whose(word)}))")
     found = f"map_from_entries(array_compact(array({', '.join(entries)})))" if entries else "map()"
     return f"CAST({found} AS {BECAUSE_TYPE})"

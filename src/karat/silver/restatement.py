@@ -18,6 +18,7 @@ from karat.silver.belief import BECAUSE_TYPE, END_WORD, comparable, text_of, win
 from karat.silver.words import ENTERED, Subject, heard, last_new, spoken_of
 from karat.temporal.columns import AT, BECAUSE, BK, IS_DELETED, SK, VALID_FROM, VALID_TO, col, quoted
 from karat.temporal.sql import Sql, literal
+from karat.temporal.whose import whose
 
 CHANGED, BEFORE, AFTER, CAUSE = "changed", "before", "after", "cause"
 STATEMENT, RULE = "statement", "rule"
@@ -116,7 +117,7 @@ def _causes(subject: Subject, rule: Rule) -> Sql:
         moved[ENTERED] = (END_WORD, last_new(ENTERED))
     else:
         moved[ENTERED] = (last_new(ENTERED), last_new(ENTERED))
-    return _map_of((name, f"if(coalesce({word}.is_new, false), {_whose(word)}, {_whose(new)})") for name, (word, new) in moved.items())
+    return _map_of((name, f"if(coalesce({word}.is_new, false), {whose(word)}, {whose(new)})") for name, (word, new) in moved.items())
 
 
 def _fitting_causes() -> Sql:
@@ -125,11 +126,6 @@ def _fitting_causes() -> Sql:
     others = f"map_filter({CAUSES}, (name, cause) -> name NOT IN ('{IS_DELETED}', '{ENTERED}'))"
     entering = f"map_concat({others}, map('{IS_DELETED}', {CAUSES}['{ENTERED}']))"
     return f"if({appears}, {entering}, map_filter({CAUSES}, (name, cause) -> name <> '{ENTERED}'))"
-
-
-def _whose(word: Sql) -> Sql:
-    fields = f"'source_system', {word}.source_system, 'source_event_ts', {word}.at, 'record_hash', {word}.record_hash"
-    return f"if({word} IS NULL, NULL, named_struct({fields}))"
 
 
 def _map_of(entries: Iterable[tuple[str, Sql]]) -> Sql:

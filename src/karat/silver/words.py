@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 from karat.config.rules import Authority, Group, Rule
 from karat.temporal.columns import ASSERTED, AT, BK, IS_DELETED, PLACE, RANK, RECORD_HASH, SOURCE_SYSTEM, Names, quoted
 from karat.temporal.sql import Sql, literal, some, texts
+from karat.temporal.whose import said
 
 LIFE = "__karat_life"
 """Working: the number of the life a statement belongs to, within its source."""
@@ -64,7 +65,7 @@ def picked(subject: Subject, rule: Rule, pick: Pick) -> list[Sql]:
     lives = [f"{pick(_is(source), LIFE)} AS {_life(index)}" for index, source in enumerate(subject.sources)]
     ends = [f"{pick(_is(source), _end(rule.delete, source))} AS {_lifecycle(subject, source)}" for source in heard(subject, rule.delete)]
     words = [
-        f"{pick(f'{_is(source)} AND NOT {IS_DELETED} AND {_said(attribute)}', _word(attribute, group, source))} AS {word}"
+        f"{pick(f'{_is(source)} AND NOT {IS_DELETED} AND {said(attribute)}', _word(attribute, group, source))} AS {word}"
         for attribute, group in spoken_of(subject, rule).items()
         for source, word in _words(subject, attribute, group)
     ]
@@ -75,7 +76,7 @@ def news(subject: Subject, rule: Rule) -> list[Sql]:
     """The last new statement that may have moved each attribute, and whether the thing is there, as columns."""
     whose = f"named_struct('source_system', {SOURCE_SYSTEM}, 'at', {AT}, 'record_hash', {RECORD_HASH}, 'is_new', {NEW})"
     moves = {
-        attribute: f"{_by(heard(subject, group))} AND ({IS_DELETED} OR {BACK} OR {_said(attribute)})"
+        attribute: f"{_by(heard(subject, group))} AND ({IS_DELETED} OR {BACK} OR {said(attribute)})"
         for attribute, group in spoken_of(subject, rule).items()
     }
     moves[ENTERED] = _enters(subject, rule)
@@ -187,7 +188,3 @@ def _is(source: str) -> Sql:
 
 def _by(sources: Iterable[str]) -> Sql:
     return f"{SOURCE_SYSTEM} IN ({', '.join(map(literal, sources))})"
-
-
-def _said(attribute: str) -> Sql:
-    return f"array_contains({ASSERTED}, {literal(attribute)})"

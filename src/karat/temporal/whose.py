@@ -1,8 +1,11 @@
-"""Whose word a value is: the type that both a timeline and a belief tell it in."""
+"""Whose word a value is: what a timeline and a belief both ask of a statement, and the type they tell it in."""
 
 from typing import Final
 
 from pyspark.sql import types as T
+
+from karat.temporal.columns import ASSERTED
+from karat.temporal.sql import Sql, literal
 
 WHOSE: Final = T.StructType(
     [
@@ -12,3 +15,14 @@ WHOSE: Final = T.StructType(
     ]
 )
 WHOSE_BY_ATTRIBUTE: Final = T.MapType(T.StringType(), WHOSE)
+
+
+def said(attribute: str) -> Sql:
+    """Whether the statement itself spoke of the attribute."""
+    return f"array_contains({ASSERTED}, {literal(attribute)})"
+
+
+def whose(word: Sql) -> Sql:
+    """Whose word it is, of a word that has `source_system`, `at` and `record_hash`; null where there is none."""
+    fields = f"'source_system', {word}.source_system, 'source_event_ts', {word}.at, 'record_hash', {word}.record_hash"
+    return f"if({word} IS NULL, NULL, named_struct({fields}))"

@@ -1,10 +1,6 @@
 """A process killed between any two commits of a belief loses nothing and repeats nothing, receipts least of all."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,11 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from karat import Project
-from tests.support import killed_run
 from tests.support.beliefs import RULES, declare, table_rows
 from tests.support.entities import CUSTOMER, drop, entity_project
+from tests.support.killing import killed_before
 
-ROOT = Path(killed_run.__file__).parents[2]
 COMMITS = ("receipts written", "conflicts written", "current written", "history written")
 DAY_1 = [
     ("crm", {"customer_id": "a", "op": "c", "source_event_ts": "2026-03-01", "name": "Ann", "status": "Active"}),
@@ -73,11 +68,7 @@ def _loose(value: Any) -> Any:  # noqa: ANN401  (whatever a cell holds)
 def test_a_kill_is_recovered_although_more_has_arrived(spark: SparkSession, starts: tuple[Path, Path], commit: int) -> None:
     begun, done = starts
     folder = Path(shutil.copytree(begun, begun.parent / f"killed {commit}"))
-    parameters = spark.sparkContext._gateway.gateway_parameters
-    here = {**os.environ, "PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}
-    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), str(commit)]
-    ended = subprocess.run(command, cwd=ROOT, env=here, start_new_session=True, capture_output=True, check=False, timeout=600)  # noqa: S603
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
+    killed_before(commit, folder, spark)
     _delivered(folder, 3, DAY_3)
     report = Project.open(folder, spark).run()
     assert report.ok, [stage.error for stage in report.stages]

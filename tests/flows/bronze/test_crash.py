@@ -1,10 +1,6 @@
 """A process killed between any two commits of a bronze run loses nothing and repeats nothing."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from karat import Project
-from tests.support import killed_run
 from tests.support.entities import CUSTOMER, drop, entity_project, held
+from tests.support.killing import killed_before
 from tests.support.projects import versions
 
-ROOT = Path(killed_run.__file__).parents[2]
 TABLES = ("bronze.customer_assertions", "bronze.customer", "bronze.customer_quarantine")
 FIRST_RUN = ("assertions created", "timeline created", "quarantine created", "quarantine written", "assertions written", "timeline written")
 SECOND_RUN = ("quarantine written", "assertions written", "timeline written")
@@ -75,18 +70,9 @@ def _view(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def _killed(folder: Path, commit: int, spark: SparkSession) -> None:
-    """The project run by a process that is killed before this commit."""
-    parameters = spark.sparkContext._gateway.gateway_parameters
-    here = {**os.environ, "PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}
-    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), str(commit)]
-    ended = subprocess.run(command, cwd=ROOT, env=here, start_new_session=True, capture_output=True, check=False, timeout=600)  # noqa: S603
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-
-
 def _recovered(start: Path, commit: int, spark: SparkSession) -> dict[str, list[tuple[Any, ...]]]:
     folder = _copy(start, f"{start.name} {commit}")
-    _killed(folder, commit, spark)
+    killed_before(commit, folder, spark)
     project = Project.open(folder, spark)
     report = project.run()
     assert report.ok, [stage.error for stage in report.stages]
