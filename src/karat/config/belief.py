@@ -9,10 +9,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from karat.config.entity import refuse
 from karat.config.moments import moment_of
 from karat.config.names import checked_identifier
+from karat.config.rules import By
 from karat.config.setting import Setting, Text
 
 BELIEF_COLUMNS = frozenset(["bk", "sk", "is_deleted", "rule_version", "because", "valid_from", "valid_to", "is_current"])
 """Column names Karat gives its own meaning to in belief tables."""
+BESIDE_THE_KEY = BELIEF_COLUMNS | frozenset(
+    ["changed", "before", "after", "cause", "rule_version_before", "run_id", "restated_at", "attribute", "value", "says"]
+)
+"""The same of receipts and conflicts, which have the key's columns and not the attributes'."""
 
 
 def _moment(value: object) -> object:
@@ -36,7 +41,6 @@ def _ranks(value: object) -> object:
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 Ranks = Annotated[dict[Text, int], BeforeValidator(_ranks)]
-By = Literal["precedence", "recency"]
 
 
 class GroupRule(Setting):

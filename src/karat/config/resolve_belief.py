@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from karat.config.belief import BELIEF_COLUMNS, BeliefDeclaration, RuleVersion
+from karat.config.belief import BELIEF_COLUMNS, BESIDE_THE_KEY, BeliefDeclaration, RuleVersion
 from karat.config.document import Document, Place, dotted
 from karat.config.names import TableName
 from karat.config.problems import Problem, nearest, shown
@@ -37,7 +37,9 @@ def _entity_problems(entity: Entity) -> list[Wrong]:
     found: list[Wrong] = []
     if entity.declared.type == "transaction":
         found.append((("entity",), "facts are not believed, they are there", entity.name, "declare beliefs of entities of type: state"))
-    if taken := [name for name in (*entity.key, *entity.attributes) if name.lower() in BELIEF_COLUMNS]:
+    taken = [name for name in entity.key if name.lower() in BESIDE_THE_KEY]
+    taken += [name for name in entity.attributes if name.lower() in BELIEF_COLUMNS]
+    if taken:
         message = f"the entity's column {taken[0]} has a name that belief tables give their own meaning"
         found.append((("entity",), message, entity.name, "call it otherwise in the entity and use `map`"))
     return found

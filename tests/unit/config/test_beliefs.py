@@ -77,6 +77,10 @@ def test_a_column_cannot_have_a_name_that_beliefs_give_their_own_meaning(tmp_pat
     assert "column valid_from has a name" in problem(tmp_path, rules, entity)
 
 
+def test_nor_can_a_key_have_a_name_that_receipts_and_conflicts_use(tmp_path: Path) -> None:
+    assert "column Value has a name" in problem(tmp_path, RULES, {**CUSTOMER, "key": ["Value"]})
+
+
 def test_a_list_of_sources_ranks_the_first_highest_and_times_are_utc(tmp_path: Path) -> None:
     belief = believed(tmp_path, [RULES[0], SECOND])
     first, second = belief.rules
