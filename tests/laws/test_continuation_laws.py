@@ -5,22 +5,26 @@ Arrivals go through the same door a run uses; the lake is two frames. `KARAT_SEE
 
 import os
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from karat.bronze.continuation import Past
+from karat.bronze.loads import is_snapshot
 from karat.bronze.timeline import timeline
 from karat.config.entity import EntityDeclaration
 from karat.config.names import TableName
 from karat.config.resolved import Entity
-from karat.execute.advance import Arrivals, Ground, changes_of
+from karat.execute.advance import Arrivals, Ground, changes_of, versions_near
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
-from karat.temporal.columns import ACT
+from karat.temporal.columns import ACT, EVENT_TS, SK, SNAPSHOT_TS
+from karat.temporal.moments import from_micros
+from karat.temporal.sketch import sketched
 from tests.support.histories import Row, as_frame, as_rows, as_versions, differences, random_runs, reference_terms, spark_terms
 
 SEED = int(os.environ.get("KARAT_SEED", "20260302"))
@@ -55,11 +59,21 @@ def test_carried_on_or_made_anew_it_is_the_same(spark: SparkSession, tmp_path: P
             found = as_rows(timeline(lake.frames["bronze.thing_assertions"], ours))
         else:
             past = Past(shows_apart=frozenset({"CRM", "CORE", "KYC"}))
-            changes = changes_of(Arrivals(as_frame(spark, fresh, ours, tmp_path), (), past), ground)
+            arrivals = Arrivals(as_frame(spark, fresh, ours, tmp_path), (), past)
+            changes = changes_of(_looked_up(arrivals, ground) if number % 2 else arrivals, ground)
             found = _applied(previous, as_rows(changes))
         assert differences(found, reference_timeline(held, terms)) == [], f"batch {number}"
         previous = found
         lake.frames["bronze.thing"] = as_versions(spark, found, ours, tmp_path)
+
+
+def _looked_up(arrivals: Arrivals, ground: Ground) -> Arrivals:
+    """The versions near the arrivals looked up beforehand, as a run does it: by a sketch of their keys and their first time."""
+    shown_apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
+    first = F.min(F.unix_micros(F.least(EVENT_TS, F.when(shown_apart, F.col(SNAPSHOT_TS)))))
+    earliest, *bitmaps = arrivals.rows.agg(first, *sketched(F.col(SK))).collect()[0]
+    since = from_micros(earliest)
+    return replace(arrivals, since=since, near=versions_near(ground, tuple(map(bytes, bitmaps)), since))
 
 
 def _entity() -> Entity:

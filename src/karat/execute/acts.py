@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from karat.config.names import TableName
@@ -12,9 +12,10 @@ from karat.execute.delta import DeltaTables
 from karat.execute.kept import kept
 from karat.execute.tables import SOURCE, TARGET, Merge
 from karat.state.commits import Commit, Written
-from karat.temporal.columns import ACT, quoted
+from karat.temporal.columns import ACT, col, quoted
 from karat.temporal.difference import WAS_LIVE, Form
 from karat.temporal.moments import from_micros
+from karat.temporal.sketch import FEW_KEYS, joined, may_be_among, sketched
 
 MANY = 200_000
 """Rows that are worth laying out when they are first written."""
@@ -22,11 +23,17 @@ MANY = 200_000
 
 @dataclass(frozen=True)
 class Acts:
-    """Acts computed once, and a summary of them: for each kind where the first row concerned begins."""
+    """Acts computed once, and a summary of them: for each kind where the first row concerned begins, and a sketch of their keys."""
 
     rows: DataFrame
     form: Form
     kinds: Sequence[Row]
+
+    def near(self, kinds: Sequence[Row]) -> Column | None:
+        """Of a held row: whether an act of these kinds can be about its key, where they are few. Others need not be moved to be joined."""
+        if sum(row["rows"] for row in kinds) > FEW_KEYS:
+            return None
+        return may_be_among(col(self.form.identity[0], TARGET), joined([tuple(map(bytes, row["keys"])) for row in kinds]))
 
 
 def settled_acts(changes: DataFrame, form: Form) -> Acts:
@@ -44,7 +51,8 @@ def all_settled(parts: Sequence[tuple[DataFrame, Form]]) -> list[Acts]:
 
 def _summary(acts: DataFrame, form: Form) -> DataFrame:
     first = F.min(F.unix_micros(form.start)) if form.start else F.lit(None).cast("bigint")
-    return acts.groupBy(ACT, WAS_LIVE).agg(first.alias("first"), F.count(F.lit(1)).alias("rows"))
+    keys = F.array(*sketched(col(form.identity[0])))
+    return acts.groupBy(ACT, WAS_LIVE).agg(first.alias("first"), F.count(F.lit(1)).alias("rows"), keys.alias("keys"))
 
 
 def _laid_out(acts: Acts) -> DataFrame:
@@ -70,5 +78,5 @@ def write(acts: Acts, into: TableName, tables: DeltaTables, commit: Commit) -> W
         earliest = from_micros(min(row["first"] for row in concerned))
         on.append(f"{TARGET}.{form.start} >= TIMESTAMP'{earliest.isoformat(sep=' ')}'")
     updated = [name for name in form.columns if name not in form.identity]
-    merge = Merge(acts.rows.drop(WAS_LIVE), " AND ".join(on), ACT, updated, form.columns, deletes=True)
+    merge = Merge(acts.rows.drop(WAS_LIVE), " AND ".join(on), ACT, updated, form.columns, deletes=True, near=acts.near(concerned))
     return tables.merge(merge, into, commit)

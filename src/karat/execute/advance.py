@@ -1,24 +1,26 @@
 """The timeline brought up to date with the evidence: one MERGE of what differs, carrying the evidence's version it has consumed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.continuation import EARLIEST, WOKEN, Past, continued, is_late, is_tangled, spans, still_matters
+from karat.bronze.continuation import EARLIEST, WOKEN, Past, continued, is_tangled, spans, still_matters
 from karat.bronze.difference import differences, timeline_form
 from karat.bronze.shape import timeline_schema
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Entity
-from karat.execute.acts import settled_acts, write
+from karat.execute.acts import Acts, settled_acts
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
-from karat.state.commits import Commit, Written
 from karat.temporal.columns import BK, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
-from karat.temporal.moments import from_micros, moment
+from karat.temporal.moments import moment
+from karat.temporal.sketch import Bitmaps, may_be_among
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,10 @@ class Arrivals:
     """Whether its keys can be broadcast; if not, nearly everything is concerned and is made anew from the evidence."""
     very_few: bool = False
     """Whether they are so few that compiling would take longer than it saves."""
+    since: datetime | None = None
+    """The first time it speaks of."""
+    near: DataFrame | None = None
+    """The held versions that can matter to it, and few others, where they were looked up already: see `versions_near`."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +49,13 @@ class Ground:
     entity: Entity
     terms: Terms
     tables: DeltaTables
+    evidence_is_written: Callable[[], object] = field(default=lambda: None)
+    """Returns when all of it is."""
 
     @property
     def evidence(self) -> DataFrame:
         """All assertions."""
+        self.evidence_is_written()
         return self.tables.read(self.entity.assertions)
 
     @property
@@ -59,12 +68,16 @@ class Ground:
         return differences(fresh, held, self.terms, lazy=self.entity.declared.sightings == "lazy")
 
 
-def advance(arrivals: Arrivals, ground: Ground, commit: Commit) -> Written:
-    """What the arrivals change, in one commit; no commit when they change nothing."""
+def settled_changes(arrivals: Arrivals, ground: Ground) -> Acts:
+    """What the arrivals change, computed and ready to be written."""
     changes = changes_of(arrivals, ground)
     with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few and not arrivals.silenced):
-        settled = settled_acts(changes, timeline_form(ground.terms))
-    return write(settled, ground.entity.timeline, ground.tables, commit)
+        return settled_acts(changes, timeline_form(ground.terms))
+
+
+def versions_near(ground: Ground, keys: Bitmaps, since: datetime | None) -> DataFrame:
+    """The held versions of these keys, and of few others, that can matter to statements from a time on. Grain: as the timeline's."""
+    return _since(ground, since, may_be_among(col(SK), keys))
 
 
 def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:
@@ -88,13 +101,9 @@ def _continued(arrivals: Arrivals, ground: Ground) -> DataFrame:
     new = arrivals.rows.where(F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull())
     with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
         span = kept(spans(new, arrivals.past))
-    live = kept(_live(span, ground))
+    relevant = kept(_relevant(arrivals, span, ground))
     with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
-        look = _look(live, span, ground.terms)
-    relevant, some_tangled = live, look.tangled
-    if look.late:
-        relevant = kept(live.unionByName(_closed(span, ground, look.earliest)))
-        some_tangled = look.woken or bool(relevant.agg(F.max(is_tangled(ground.terms))).collect()[0][0])
+        some_tangled = _any_tangled(relevant, span, ground.terms)
     columns = [col(name) for name in timeline_schema(ground.terms).names]
     if not some_tangled:
         return ground.differences(continued(relevant, new, ground.terms), relevant.select(*columns))
@@ -105,40 +114,33 @@ def _continued(arrivals: Arrivals, ground: Ground) -> DataFrame:
     return told.unionByName(_from_evidence(tangled, ground))
 
 
-@dataclass(frozen=True)
-class Look:
-    """What one look at the live versions of a batch's keys tells."""
-
-    late: bool
-    """Whether anything new is as early as what was already absorbed: then closed versions are needed too."""
-    earliest: int
-    """Where the first late key's statements begin, in microseconds since 1970."""
-    tangled: bool
-    woken: bool
+def _relevant(arrivals: Arrivals, span: DataFrame, ground: Ground) -> DataFrame:
+    """The versions of the batch's keys that end at or after its first statement about them, beside their spans."""
+    if arrivals.near is None:
+        beside = _since(ground, arrivals.since).join(F.broadcast(span), SK, "inner")
+    else:  # few on both sides by now: a merge join in one partition is a stage, a broadcast would be a job
+        beside = span.join(arrivals.near, SK, "inner")  # by the settings of the session the span is of
+    return beside if ground.terms.is_transaction else beside.where(still_matters())
 
 
-def _look(live: DataFrame, span: DataFrame, terms: Terms) -> Look:
-    """Everything the way forward depends on, from one aggregate."""
-    beside = span.select(SK, EARLIEST, WOKEN).join(live.drop(EARLIEST, WOKEN), SK, "left")
-    found = beside.agg(
-        F.min(F.when(is_late(), F.unix_micros(EARLIEST))).alias("earliest"),
-        F.max(F.coalesce(is_tangled(terms), F.col(WOKEN))).alias("tangled"),
-        F.max(WOKEN).alias("woken"),
-    ).collect()[0]
-    return Look(found["earliest"] is not None, found["earliest"] or 0, bool(found["tangled"]), bool(found["woken"]))
+def _since(ground: Ground, since: datetime | None, near: Column | None = None) -> DataFrame:
+    """The versions that end at or after a time.
+
+    The live ones are kept apart and looked up as such; of the closed ones the literal keeps files of older ones unopened. Facts have
+    no end.
+    """
+    held = ground.held if near is None else ground.held.where(near)
+    if ground.terms.is_transaction or since is None:
+        return held
+    is_live = F.col(IS_SOURCE_CURRENT) == F.lit(True)
+    recent = (F.col(IS_SOURCE_CURRENT) == F.lit(False)) & (F.col(SOURCE_EFFECTIVE_TO) >= moment(since))
+    return held.where(is_live).unionByName(held.where(recent))
 
 
-def _live(span: DataFrame, ground: Ground) -> DataFrame:
-    """The live versions of the keys, beside their spans; all versions of facts, which have no end."""
-    held = ground.held if ground.terms.is_transaction else ground.held.where(F.col(IS_SOURCE_CURRENT) == F.lit(True))
-    return held.join(F.broadcast(span), SK, "inner")
-
-
-def _closed(span: DataFrame, ground: Ground, earliest: int) -> DataFrame:
-    """The closed versions that end after the first new statement; the literal keeps files of older ones unopened."""
-    recent = F.col(SOURCE_EFFECTIVE_TO) >= moment(from_micros(earliest))
-    held = ground.held.where((F.col(IS_SOURCE_CURRENT) == F.lit(False)) & recent)
-    return held.join(F.broadcast(span), SK, "inner").where(still_matters())
+def _any_tangled(relevant: DataFrame, span: DataFrame, terms: Terms) -> bool:
+    """Whether any key's evidence must be asked."""
+    beside = span.select(SK, EARLIEST, WOKEN).join(relevant.drop(EARLIEST, WOKEN), SK, "left")
+    return bool(beside.agg(F.max(F.coalesce(is_tangled(terms), F.col(WOKEN)))).collect()[0][0])
 
 
 def _from_evidence(keys: DataFrame, ground: Ground, *, few: bool = True) -> DataFrame:

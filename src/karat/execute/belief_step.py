@@ -13,6 +13,7 @@ from karat.config.names import TableName
 from karat.config.resolved import Belief
 from karat.config.rules import Rule
 from karat.execute.acts import Acts, all_settled
+from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
@@ -49,6 +50,7 @@ from karat.temporal.columns import (
 )
 from karat.temporal.difference import WAS_LIVE, Form, acts_between, only_inserts
 from karat.temporal.moments import from_micros, moment
+from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among, sketched
 
 FEW = 500_000
 """New statements whose keys can be broadcast."""
@@ -108,7 +110,8 @@ class Judged:
         gone = last.where(F.col(ACT) == "delete").select(F.lit("delete").alias(ACT), *map(col, form.columns))
         rows = fresh.unionByName(gone.join(fresh.select(SK), SK, "left_anti")) if self.step.of_all else fresh
         updated = [name for name in form.columns if name != SK]
-        return Merge(rows, f"{TARGET}.{SK} = {SOURCE}.{SK}", ACT, updated, form.columns, deletes=self.step.of_all)
+        near = self.history.near(self.history.kinds)
+        return Merge(rows, f"{TARGET}.{SK} = {SOURCE}.{SK}", ACT, updated, form.columns, deletes=self.step.of_all, near=near)
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,8 @@ class _Concerned:
     read: int
     since: datetime | None
     """Nothing new speaks of a time before this: what is believed of it stays. None: everything is judged anew."""
+    near: Bitmaps | None = None
+    """A sketch of the keys, where they are few."""
 
     @property
     def are_few(self) -> bool:
@@ -152,7 +157,8 @@ class _Concerned:
         if tables.version(table) == 0:
             return None
         rows = self.recent(tables.read(table), form).select(*(col(name) for name in form.columns))
-        return rows if self.keys is None else kept(about(rows, self.keys))  # little of much: a search apart from what is made of its finds
+        # little of much: the search is one thing, what is made of its finds another
+        return rows if self.keys is None else kept(_about(rows, self.keys, self.near))
 
     def recent(self, rows: DataFrame, form: Form) -> DataFrame:
         """The rows whose period ends no earlier than anything new; the literal keeps files of older ones unopened."""
@@ -185,9 +191,9 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
         told = told if concerned.keys is None else kept(told)
         history = periods(believed_moments(told, subject, step.rule), subject)
         fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
-        acts = all_settled([concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held, forms, strict=False)])
-        receipts = _computed(_receipts(step, concerned.rows, ground))
-    return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, receipts)
+        with beside(session, lambda: _computed(_receipts(step, concerned.rows, told, ground))) as receipts:
+            acts = all_settled([concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held, forms, strict=False)])
+            return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, receipts())
 
 
 def _concerned(step: Step, ground: Ground) -> _Concerned:
@@ -198,31 +204,39 @@ def _concerned(step: Step, ground: Ground) -> _Concerned:
         F.count(F.lit(1)).alias("read"),
         F.collect_set(F.when(F.col(BK).isNull(), F.col(SOURCE_SYSTEM))).alias("sweeping"),
         F.min(F.unix_micros(F.least(EVENT_TS, SNAPSHOT_TS))).alias("first"),
+        F.array(*sketched(F.col(SK))).alias("keys"),
     ).collect()[0]
     if step.of_all or found["read"] > FEW:
         return _Concerned(evidence, None, found["read"], None)
-    spoken_of = new.where(F.col(BK).isNotNull()).select(SK)
+    spoken_of, near = new.where(F.col(BK).isNotNull()).select(SK), None
     if found["sweeping"]:
         spoken_of = spoken_of.unionByName(evidence.where(F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*found["sweeping"])).select(SK))
+    elif found["read"] <= FEW_KEYS:
+        near = tuple(map(bytes, found["keys"]))
     keys = kept(spoken_of.distinct())
-    rows = about(evidence, keys)
+    rows = _about(evidence, keys, near)
     rows = kept(rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows)
-    return _Concerned(rows, keys, found["read"], from_micros(found["first"]) if found["read"] else None)
+    return _Concerned(rows, keys, found["read"], from_micros(found["first"]) if found["read"] else None, near)
 
 
-def _receipts(step: Step, rows: DataFrame, ground: Ground) -> DataFrame | None:
-    """What the step changed about the past; None where there was none, or nothing new speaks of it."""
+def _about(rows: DataFrame, keys: DataFrame, near: Bitmaps | None) -> DataFrame:
+    """The rows about these keys; where a sketch of them leaves few others, both sides are few and no broadcast is worth its job."""
+    return about(rows, keys) if near is None else about(rows.where(may_be_among(F.col(SK), near)), keys, few=False)
+
+
+def _receipts(step: Step, rows: DataFrame, told: DataFrame, ground: Ground) -> DataFrame | None:
+    """What the step changed about the past, given the evidence and what it tells; None where nothing new speaks of any."""
     if step.since is None or step.former is None:
         return None
     if step.former == step.rule:
         late = _spoken_late_of(rows, step.since)
         if late is None:
             return None
-        rows = about(rows, late).unionByName(of_sources(rows))
+        rows, told = about(rows, late).unionByName(of_sources(rows)), about(told, late)
     subject = ground.subject
-    after = believed_moments(statements(rows, ground.terms), subject, step.rule, step.since)
-    earlier = statements(rows.where(F.col(BATCH_SEQ) <= step.since), ground.terms)
-    middle = believed_moments(earlier, subject, step.rule)
+    after = believed_moments(told, subject, step.rule, step.since)
+    earlier = kept(statements(rows.where(F.col(BATCH_SEQ) <= step.since), ground.terms))
+    middle = kept(believed_moments(earlier, subject, step.rule))
     found = [receipts_of_statements(middle, after, frontiers(earlier), subject, step.rule)]
     if step.former != step.rule:
         found.append(receipts_of_rule(believed_moments(earlier, subject, step.former), middle, subject))

@@ -19,6 +19,7 @@ from karat.config.resolved import Belief, Entity
 from karat.config.rules import Rule, in_force
 from karat.execute.acts import write
 from karat.execute.belief_step import Ground, Judged, Step, judge
+from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import APPEND_ONLY, LIVE_APART, ensure, speakers, terms_of
 from karat.execute.outcome import Outcome
@@ -214,11 +215,18 @@ def _written(seat: Seat, judged: Judged, end: Reached) -> list[Written]:
     """Conflicts, the present and, last, the history, whose commit says how far the belief has come."""
     belief, tables = seat.belief, seat.tables
     position = {"rules": _rules_used(seat, end), "known_at": seat.world.stamp.started_at.isoformat()}
-    return [
-        write(judged.conflicts, belief.conflicts, tables, seat.commit(belief.conflicts, end)),
-        _present_written(seat, judged, end),
-        write(judged.history, belief.history, tables, seat.commit(belief.history, end, **position)),
-    ]
+    with beside(tables.session, lambda: _present_written(_apart(seat), judged, end)) as present:
+        differing = write(judged.conflicts, belief.conflicts, tables, seat.commit(belief.conflicts, end))
+        held = present()
+    return [differing, held, write(judged.history, belief.history, tables, seat.commit(belief.history, end, **position))]
+
+
+def _apart(seat: Seat) -> Seat:
+    """The same through another session with the same settings, for a commit beside others."""
+    tables = seat.world.tables()
+    for key in ("spark.sql.adaptive.enabled", "spark.databricks.delta.merge.materializeSource", "spark.sql.shuffle.partitions"):
+        tables.session.conf.set(key, str(seat.tables.session.conf.get(key)))
+    return replace(seat, ground=replace(seat.ground, tables=tables))
 
 
 def _present_written(seat: Seat, judged: Judged, end: Reached) -> Written:

@@ -96,7 +96,8 @@ class DeltaTables:
 
     def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """One MERGE, one commit; Delta itself makes none when no row is touched."""
-        builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), merge.on)
+        on = F.expr(merge.on) if merge.near is None else merge.near & F.expr(merge.on)
+        builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), on)
         says = None if merge.act is None else f"{SOURCE}.{quoted(merge.act)}"
         if merge.update:
             builder = builder.whenMatchedUpdate(says and f"{says} IN ('update', 'put')", set=_from_source(merge.update))

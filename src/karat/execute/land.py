@@ -3,8 +3,10 @@
 A crash between the two leaves the timeline behind; the next run lets it catch up from the evidence before it reads anything new.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -18,7 +20,9 @@ from karat.bronze.terms import Terms
 from karat.config.resolved import Entity
 from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
-from karat.execute.advance import Arrivals, Ground, advance
+from karat.execute.acts import Acts, write
+from karat.execute.advance import Arrivals, Ground, settled_changes, versions_near
+from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources, prepare, speakers, terms_of
 from karat.execute.gather import Gathered, gather
@@ -35,6 +39,7 @@ from karat.state.commits import Checkpoint, Commit, Written
 from karat.telemetry.events import Rows
 from karat.temporal.columns import BATCH_SEQ, BK, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID, SK, SOURCE_SYSTEM, TIME_BASIS
 from karat.temporal.moments import moment
+from karat.temporal.sketch import FEW_KEYS, may_be_among
 
 FEW = 500_000
 """Up to here a batch's keys are broadcast."""
@@ -113,7 +118,7 @@ def catch_up(site: Site, mirrored: str | None) -> Written:
     silenced = _silenced(rows)
     stamp = site.world.stamp
     commit = Commit(str(entity.timeline), reached.sequence + 1, stamp.run_id, site.world.config.hash, {"assertions": latest})
-    return advance(Arrivals(rows, silenced, few=False), site.ground, commit)
+    return write(settled_changes(Arrivals(rows, silenced, few=False), site.ground), entity.timeline, tables, commit)
 
 
 def admissible(batch: DataFrame, site: Site) -> DataFrame:
@@ -133,8 +138,12 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     complete = completeness(batch, site.entity)
     past = _past(site, tally, complete)
     site = replace(site, terms=replace(site.terms, swept=bool(past.sweeps), shown_apart=bool(past.shows_apart)))
-    landing, copies = _landing(batch, complete, tally, site)
-    extra = complete.rows if complete else 0
+    swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
+    session = site.tables.session
+    with beside(session, partial(_versions_near, tally, swept, site)) as near:
+        landing, copies = _landing(batch, complete, tally, site)
+        few, very_few = tally.read <= FEW, tally.read <= FEW_TO_INTERPRET
+        arrivals = Arrivals(landing, swept, past, few=few, very_few=very_few, since=tally.earliest, near=near())
     commit = site.commit(
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),
@@ -142,11 +151,12 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
         reached=site.watch.remembered(tally.watched),
         **_remembered(past),
     )
-    landed = site.tables.append(landing, site.entity.assertions, commit).inserted - extra
+    with beside(session, partial(site.tables.append, landing, site.entity.assertions, commit)) as appended:
+        # what follows from the batch is mostly known without the rest of the evidence, and is written after it
+        acts = settled_changes(arrivals, replace(site.ground, evidence_is_written=appended))
+        landed = appended().inserted - (complete.rows if complete else 0)
     _balanced(tally, landed, copies)
-    swept = {*tally.truncates, *(complete.until if complete else ())}
-    few, very_few = tally.read <= FEW, tally.read <= FEW_TO_INTERPRET
-    followed = _followed(Arrivals(landing, tuple(sorted(swept)), past, few=few, very_few=very_few), site)
+    followed = _followed(acts, site)
     rows = Rows(tally.read, landed, copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
     return rows, site.watch.notes(tally.watched)
 
@@ -167,7 +177,7 @@ def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
 def _landing(batch: DataFrame, complete: Complete | None, tally: Tally, site: Site) -> tuple[DataFrame, int]:
     """What lands, computed; and how many copies were collapsed in it."""
     stamped = _stamped(batch, complete, site)
-    prior = _prior(stamped, site) if tally.unsaid else None
+    prior = _prior(stamped, tally, site) if tally.unsaid else None
     with interpreted(site.tables.session, few=tally.read <= FEW_TO_INTERPRET):
         landing = kept(_whole(stamped, prior, site))
         counts = landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0]
@@ -199,11 +209,13 @@ def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFra
     )
 
 
-def _prior(stamped: DataFrame, site: Site) -> DataFrame:
-    """What is on record about the keys of statements that leave something unsaid. Grain: as the evidence."""
+def _prior(stamped: DataFrame, tally: Tally, site: Site) -> DataFrame:
+    """What is on record about the keys of statements that leave something unsaid, and of few others. Grain: as the evidence."""
     evidence = site.tables.read(site.entity.assertions)
-    keys = stamped.where(leaves_unsaid(site.terms)).select(SK).distinct()
-    prior = about(evidence, keys)
+    if tally.read <= FEW_KEYS:  # what is about others changes nothing, it only takes part in vain
+        prior = evidence.where(may_be_among(F.col(SK), tally.unsaid_keys))
+    else:
+        prior = about(evidence, stamped.where(leaves_unsaid(site.terms)).select(SK).distinct())
     return kept(prior.unionByName(of_sources(evidence)) if site.terms.swept else prior)
 
 
@@ -213,13 +225,22 @@ def _whole(stamped: DataFrame, prior: DataFrame | None, site: Site) -> DataFrame
     return filled.selectExpr(*assertion_columns(site.terms))
 
 
-def _followed(arrivals: Arrivals, site: Site) -> Written:
+def _versions_near(tally: Tally, swept: Sequence[str], site: Site) -> DataFrame | None:
+    """The versions the batch may concern, looked up; None where they are too many to be told beforehand."""
+    if swept or tally.read > FEW_KEYS:
+        return None
+    tables = site.world.tables()
+    tables.session.conf.set("spark.sql.adaptive.enabled", "false")
+    return kept(versions_near(replace(site.ground, tables=tables), tally.keys, tally.earliest), now=True)
+
+
+def _followed(acts: Acts, site: Site) -> Written:
     """The timeline after this batch; it notes the evidence's version it has now consumed."""
     tables, name = site.tables, str(site.entity.timeline)
     last = tables.checkpoint(site.entity.timeline, name)
     position = {"assertions": tables.version(site.entity.assertions)}
     commit = Commit(name, last.sequence + 1, site.world.stamp.run_id, site.world.config.hash, position)
-    return advance(arrivals, site.ground, commit)
+    return write(acts, site.entity.timeline, tables, commit)
 
 
 def _past(site: Site, tally: Tally, complete: Complete | None) -> Past:

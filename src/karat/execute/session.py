@@ -43,6 +43,8 @@ _ALWAYS: Final = MappingProxyType(
         "spark.sql.catalogImplementation": "in-memory",
         # a note of the Python line for every column costs several round trips to the JVM; Karat's own errors name the setting
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # compiled code is found again by its text; with room for 100 pieces (the default) a batch would push out its own before the next
+        "spark.sql.codegen.cache.maxEntries": "2000",
         # Karat draws its own progress
         "spark.ui.showConsoleProgress": "false",
         # a port in use is somebody else's session, not a failure: try the next hundred
@@ -84,8 +86,8 @@ _THROUGHPUT: Final = MappingProxyType(
         "spark.sql.adaptive.enabled": "true",
         # compiled stages are several times faster over millions of rows
         "spark.sql.codegen.wholeStage": "true",
-        # enough for logs of many thousand files, without 50 tasks for a log of ten
-        "spark.databricks.delta.snapshotPartitions": "8",
+        # Delta replays a table's log in this many tasks (its default: 50), and each takes tenths of a second before it reads an action
+        "spark.databricks.delta.snapshotPartitions": "2",
         # 10,000 tasks to list a folder would take most of a minute
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
     }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
@@ -31,6 +31,8 @@ class Merge:
     """The columns an update sets; none: an insert-only merge."""
     insert: Sequence[str] = ()
     deletes: bool = False
+    near: Column | None = None
+    """What holds of every held row an act is about, and of few others."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from karat.bronze.identity import identified
 from karat.bronze.loads import is_snapshot
 from karat.bronze.terms import Terms
 from karat.contract.columns import KIND
-from karat.temporal.columns import EVENT_TS, OP, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
+from karat.temporal.columns import EVENT_TS, OP, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
 from karat.temporal.moments import from_micros
+from karat.temporal.sketch import Bitmaps, sketched
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,12 @@ class Tally:
     """Sources whose snapshots carry rows of another time than their own."""
     watched: Mapping[str, Any]
     """What else was counted, by its name."""
+    earliest: datetime | None
+    """The first time any statement speaks of."""
+    keys: Bitmaps
+    """A sketch of the keys."""
+    unsaid_keys: Bitmaps
+    """A sketch of the keys of statements that leave something to inherit."""
 
 
 def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> Tally:
@@ -40,6 +47,8 @@ def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> T
     counts = is_row & F.col(TIME_BASIS).isNotNull()
     truncate = F.struct(F.col(SOURCE_SYSTEM).alias("source"), F.unix_micros(EVENT_TS).alias("at"))
     apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
+    first = F.min(F.when(counts, F.unix_micros(F.least(EVENT_TS, F.when(apart, F.col(SNAPSHOT_TS))))))
+    about = F.when(counts, F.col(SK))
     found = (
         batch.transform(identified, terms)
         .agg(
@@ -50,6 +59,9 @@ def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> T
             F.collect_set(F.when(counts & (F.col(OP) == TRUNCATE), truncate)).alias("truncates"),
             F.collect_set(F.when(counts & apart, F.col(SOURCE_SYSTEM))).alias("apart"),
             F.struct(*(count.alias(name) for name, count in watched.items())).alias("watched"),
+            first.alias("earliest"),
+            F.array(*sketched(about)).alias("keys"),
+            F.array(*sketched(F.when(leaves_unsaid(terms), about))).alias("unsaid_keys"),
         )
         .collect()[0]
     )
@@ -62,6 +74,9 @@ def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> T
         truncates=truncates,
         shows_apart=frozenset(found["apart"]),
         watched=found["watched"].asDict(),
+        earliest=None if found["earliest"] is None else from_micros(found["earliest"]),
+        keys=tuple(map(bytes, found["keys"])),
+        unsaid_keys=tuple(map(bytes, found["unsaid_keys"])),
     )
 
 

@@ -5,6 +5,7 @@ a table they spare it the job that would broadcast the keys themselves; whoever 
 """
 
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -24,6 +25,11 @@ def sketched(key: Column) -> list[Column]:
     return [F.bitmap_construct_agg(_bit(key, probe)) for probe in range(PROBES)]
 
 
+def joined(sketches: Sequence[Bitmaps]) -> Bitmaps:
+    """The sketch of everything that is in any of them."""
+    return tuple(reduce(_either, bitmaps) for bitmaps in zip(*sketches, strict=True))
+
+
 def may_be_among(key: Column, bitmaps: Sequence[bytes]) -> Column:
     """Whether the value can be one of those sketched."""
     found = F.lit(True)
@@ -33,6 +39,10 @@ def may_be_among(key: Column, bitmaps: Sequence[bytes]) -> Column:
         words = F.from_json(F.lit(str(_words(bitmap))), "array<bigint>")
         found = found & (F.bit_get(F.get(words, F.shiftright(bit, 6).cast("int")), (bit % _WORD).cast("int")) == 1)
     return found
+
+
+def _either(one: bytes, other: bytes) -> bytes:
+    return (int.from_bytes(one) | int.from_bytes(other)).to_bytes(len(one))
 
 
 def _bit(key: Column, probe: int) -> Column:
