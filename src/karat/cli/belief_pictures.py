@@ -149,7 +149,7 @@ def _alone(console: Console, question: Question, why: Why) -> None:
         return
     table = _table("said for", "source", "value", "why it did not win", "arrived")
     for loser in why.losers:
-        table.add_row(*map(Text, (*_loser_cells(loser, why), short(loser.statement.ingest_ts))))
+        table.add_row(*map(Text, (*_loser_cells(loser, why), _arrival(loser.statement))))
     console.print(table)
 
 
@@ -169,8 +169,13 @@ def _author(winner: Statement | None) -> str:
     origin = winner.source_file or winner.source_path or "unknown origin"
     seen = "" if winner.at == winner.source_event_ts else f" (as it was at {short(winner.source_event_ts)})"
     return legible(
-        f"{winner.source_system} for {short(winner.at)}{seen}: {origin}, arrived {short(winner.ingest_ts)} in run {winner.ingest_run_id}"
+        f"{winner.source_system} for {short(winner.at)}{seen}: {origin}, arrived {_arrival(winner)} in run {winner.ingest_run_id}"
     )
+
+
+def _arrival(told: Statement) -> str:
+    """To the second: nobody reads on, and `--json` has it exactly."""
+    return short(told.ingest_ts.replace(microsecond=0))
 
 
 def _decision(rule: Rule | None, why: Why) -> str:

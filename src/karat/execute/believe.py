@@ -2,7 +2,7 @@
 
 receipts   first, and only they cannot be made again once the others have moved on
 conflicts  rows that differ; a rerun finds the same difference, or none
-current    likewise
+current    likewise, and beside them
 history    last: its commit says which batch of the evidence and which rule the belief has reached
 
 A crash in between leaves the history behind. The next run then takes the same step once more, without the receipts that are there.

@@ -13,7 +13,9 @@ from tests.support.beliefs import RULES, declare, table_rows
 from tests.support.entities import CUSTOMER, drop, entity_project
 from tests.support.killing import killed_before
 
-COMMITS = ("receipts written", "conflicts written", "current written", "history written")
+COMMITS = ("receipts written", "conflicts or current written", "the other of them written", "history written")
+FIRST = {2: "the second table made", 5: "conflicts or current written", 7: "history written"}
+"""Commits of a first run, among them that it makes four tables."""
 DAY_1 = [
     ("crm", {"customer_id": "a", "op": "c", "source_event_ts": "2026-03-01", "name": "Ann", "status": "Active"}),
     ("core", {"customer_id": "a", "op": "u", "source_event_ts": "2026-03-05", "status": "Closed"}),
@@ -75,3 +77,29 @@ def test_a_kill_is_recovered_although_more_has_arrived(spark: SparkSession, star
     for table in ("customer", "customer_history", "customer_conflicts", "customer_restatements"):
         assert _view(folder, table) == _view(done, table), table
     assert len(_view(done, "customer_restatements")) == 2
+
+
+@pytest.fixture(scope="module")
+def unbelieved(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The project with one day on record and nothing believed yet; and after it has believed two days at once."""
+    begun = entity_project(tmp_path_factory.mktemp("first") / "begun", CUSTOMER)
+    declare(begun, RULES)
+    _delivered(begun, 1, DAY_1)
+    assert Project.open(begun, spark).run(["bronze.*"], now=_hour(1)).ok
+    done = Path(shutil.copytree(begun, begun.parent / "done"))
+    _delivered(done, 2, DAY_2)
+    assert Project.open(done, spark).run(now=_hour(2)).ok
+    return begun, done
+
+
+@pytest.mark.parametrize("commit", FIRST, ids=[f"before {name}" for name in FIRST.values()])
+def test_a_kill_in_the_very_first_run_is_recovered(spark: SparkSession, unbelieved: tuple[Path, Path], commit: int) -> None:
+    begun, done = unbelieved
+    folder = Path(shutil.copytree(begun, begun.parent / f"killed {commit}"))
+    killed_before(commit, folder, spark)
+    _delivered(folder, 2, DAY_2)
+    report = Project.open(folder, spark).run()
+    assert report.ok, [stage.error for stage in report.stages]
+    for table in ("customer", "customer_history", "customer_conflicts", "customer_restatements"):
+        assert _view(folder, table) == _view(done, table), table
+    assert _view(done, "customer_history")
