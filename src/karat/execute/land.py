@@ -213,7 +213,7 @@ def _prior(stamped: DataFrame, tally: Tally, site: Site) -> DataFrame:
     """What is on record about the keys of statements that leave something unsaid, and of few others. Grain: as the evidence."""
     evidence = site.tables.read(site.entity.assertions)
     if tally.read <= FEW_KEYS:  # what is about others changes nothing, it only takes part in vain
-        prior = evidence.where(may_be_among(F.col(SK), tally.unsaid_keys))
+        prior = evidence.where(F.col(BK).isNotNull() & may_be_among(F.col(SK), tally.unsaid_keys))
     else:
         prior = about(evidence, stamped.where(leaves_unsaid(site.terms)).select(SK).distinct())
     return kept(prior.unionByName(of_sources(evidence)) if site.terms.swept else prior)
@@ -231,7 +231,8 @@ def _versions_near(tally: Tally, swept: Sequence[str], site: Site) -> DataFrame 
         return None
     tables = site.world.tables()
     tables.session.conf.set("spark.sql.adaptive.enabled", "false")
-    return kept(versions_near(replace(site.ground, tables=tables), tally.keys, tally.earliest), now=True)
+    near = versions_near(replace(site.ground, tables=tables), tally.keys, tally.earliest)
+    return kept(near if tally.earliest else near.where(F.lit(False)), now=True)
 
 
 def _followed(acts: Acts, site: Site) -> Written:
