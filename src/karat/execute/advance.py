@@ -1,4 +1,4 @@
-"""The timeline brought up to date with the evidence: what a batch changes of the versions that are held, computed and ready to be written."""
+"""The timeline brought up to date with the evidence: what a batch changes of the versions that are held, ready to be written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
