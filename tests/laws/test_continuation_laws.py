@@ -24,7 +24,7 @@ from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
 from karat.temporal.columns import ACT, EVENT_TS, SK, SNAPSHOT_TS
 from karat.temporal.moments import from_micros
-from karat.temporal.sketch import sketched
+from karat.temporal.sketch import bitmaps, sketched
 from tests.support.histories import Row, as_frame, as_rows, as_versions, differences, random_runs, reference_terms, spark_terms
 
 SEED = int(os.environ.get("KARAT_SEED", "20260302"))
@@ -71,9 +71,9 @@ def _looked_up(arrivals: Arrivals, ground: Ground) -> Arrivals:
     """The versions near the arrivals looked up beforehand, as a run does it: by a sketch of their keys and their first time."""
     shown_apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
     first = F.min(F.unix_micros(F.least(EVENT_TS, F.when(shown_apart, F.col(SNAPSHOT_TS)))))
-    earliest, *bitmaps = arrivals.rows.agg(first, *sketched(F.col(SK))).collect()[0]
+    earliest, keys = arrivals.rows.agg(first, sketched(F.col(SK))).collect()[0]
     since = from_micros(earliest)
-    return replace(arrivals, since=since, near=versions_near(ground, tuple(map(bytes, bitmaps)), since))
+    return replace(arrivals, since=since, near=versions_near(ground, bitmaps(keys), since))
 
 
 def _entity() -> Entity:

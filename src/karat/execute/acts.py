@@ -15,7 +15,7 @@ from karat.state.commits import Commit, Written
 from karat.temporal.columns import ACT, col, quoted
 from karat.temporal.difference import WAS_LIVE, Form
 from karat.temporal.moments import from_micros
-from karat.temporal.sketch import FEW_KEYS, joined, may_be_among, sketched
+from karat.temporal.sketch import FEW_KEYS, bitmaps, joined, may_be_among, sketched
 
 MANY = 200_000
 """Rows that are worth laying out when they are first written."""
@@ -33,7 +33,7 @@ class Acts:
         """Of a held row: whether an act of these kinds can be about its key, where they are few. Others need not be moved to be joined."""
         if sum(row["rows"] for row in kinds) > FEW_KEYS:
             return None
-        return may_be_among(col(self.form.identity[0], TARGET), joined([tuple(map(bytes, row["keys"])) for row in kinds]))
+        return may_be_among(col(self.form.identity[0], TARGET), joined([bitmaps(row["keys"]) for row in kinds]))
 
 
 def settled_acts(changes: DataFrame, form: Form) -> Acts:
@@ -51,7 +51,7 @@ def all_settled(parts: Sequence[tuple[DataFrame, Form]]) -> list[Acts]:
 
 def _summary(acts: DataFrame, form: Form) -> DataFrame:
     first = F.min(F.unix_micros(form.start)) if form.start else F.lit(None).cast("bigint")
-    keys = F.array(*sketched(col(form.identity[0])))
+    keys = sketched(col(form.identity[0]))
     return acts.groupBy(ACT, WAS_LIVE).agg(first.alias("first"), F.count(F.lit(1)).alias("rows"), keys.alias("keys"))
 
 

@@ -50,7 +50,7 @@ from karat.temporal.columns import (
 )
 from karat.temporal.difference import WAS_LIVE, Form, acts_between, only_inserts
 from karat.temporal.moments import from_micros, moment
-from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among, sketched
+from karat.temporal.sketch import FEW_KEYS, Bitmaps, bitmaps, may_be_among, sketched
 
 FEW = 500_000
 """New statements whose keys can be broadcast."""
@@ -204,7 +204,7 @@ def _concerned(step: Step, ground: Ground) -> _Concerned:
         F.count(F.lit(1)).alias("read"),
         F.collect_set(F.when(F.col(BK).isNull(), F.col(SOURCE_SYSTEM))).alias("sweeping"),
         F.min(F.unix_micros(F.least(EVENT_TS, SNAPSHOT_TS))).alias("first"),
-        F.array(*sketched(F.col(SK))).alias("keys"),
+        sketched(F.col(SK)).alias("keys"),
     ).collect()[0]
     if step.of_all or found["read"] > FEW:
         return _Concerned(evidence, None, found["read"], None)
@@ -212,7 +212,7 @@ def _concerned(step: Step, ground: Ground) -> _Concerned:
     if found["sweeping"]:
         spoken_of = spoken_of.unionByName(evidence.where(F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*found["sweeping"])).select(SK))
     elif found["read"] <= FEW_KEYS:
-        near = tuple(map(bytes, found["keys"]))
+        near = bitmaps(found["keys"])
     keys = kept(spoken_of.distinct())
     rows = _about(evidence, keys, near)
     rows = kept(rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows)

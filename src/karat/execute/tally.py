@@ -15,7 +15,7 @@ from karat.bronze.terms import Terms
 from karat.contract.columns import KIND
 from karat.temporal.columns import EVENT_TS, OP, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
 from karat.temporal.moments import from_micros
-from karat.temporal.sketch import Bitmaps, sketched
+from karat.temporal.sketch import Bitmaps, bitmaps, sketched
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> T
             F.collect_set(F.when(counts & apart, F.col(SOURCE_SYSTEM))).alias("apart"),
             F.struct(*(count.alias(name) for name, count in watched.items())).alias("watched"),
             first.alias("earliest"),
-            F.array(*sketched(about)).alias("keys"),
-            F.array(*sketched(F.when(leaves_unsaid(terms), about))).alias("unsaid_keys"),
+            sketched(about).alias("keys"),
+            sketched(F.when(leaves_unsaid(terms), about)).alias("unsaid_keys"),
         )
         .collect()[0]
     )
@@ -75,8 +75,8 @@ def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> T
         shows_apart=frozenset(found["apart"]),
         watched=found["watched"].asDict(),
         earliest=None if found["earliest"] is None else from_micros(found["earliest"]),
-        keys=tuple(map(bytes, found["keys"])),
-        unsaid_keys=tuple(map(bytes, found["unsaid_keys"])),
+        keys=bitmaps(found["keys"]),
+        unsaid_keys=bitmaps(found["unsaid_keys"]),
     )
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from karat.temporal.columns import REASON, col
 from karat.temporal.moments import from_micros, interval, moment
-from karat.temporal.sketch import Bitmaps, sketched
+from karat.temporal.sketch import Bitmaps, bitmaps, sketched
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ def measure(rows: DataFrame, watermark: str, key: Column | None = None) -> Measu
         F.count(F.lit(1)),
         F.count_if(F.col(REASON).isNotNull()),
         F.max(F.unix_micros(col(watermark).cast("timestamp"))),
-        *([] if key is None else sketched(key)),
+        *([] if key is None else [sketched(key)]),
     ).first()
     if found is None:
         return Measure(0, 0, None)
-    count, refused, highest, *bitmaps = found
-    return Measure(count, refused, None if highest is None else from_micros(highest), tuple(map(bytes, bitmaps)))
+    count, refused, highest, *sketch = found
+    return Measure(count, refused, None if highest is None else from_micros(highest), bitmaps(sketch[0]) if sketch else ())

@@ -4,7 +4,7 @@ The bits come out of the scan that measures a batch anyway, in the same small sp
 a table they spare it the job that would broadcast the keys themselves; whoever passes wrongly is dropped by the join after.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column
@@ -20,20 +20,25 @@ _WORD = 64
 Bitmaps = tuple[bytes, ...]
 
 
-def sketched(key: Column) -> list[Column]:
-    """Aggregates that make up the sketch of all values of the column, one per probe."""
-    return [F.bitmap_construct_agg(_bit(key, probe)) for probe in range(PROBES)]
+def sketched(key: Column) -> Column:
+    """An aggregate: the sketch of all values of the column, a bitmap per probe; see `bitmaps`."""
+    return F.array(*(F.bitmap_construct_agg(_bit(key, probe)) for probe in range(PROBES)))
+
+
+def bitmaps(found: Iterable[bytes | bytearray]) -> Bitmaps:
+    """A sketch as it comes out of a row."""
+    return tuple(map(bytes, found))
 
 
 def joined(sketches: Sequence[Bitmaps]) -> Bitmaps:
     """The sketch of everything that is in any of them."""
-    return tuple(reduce(_either, bitmaps) for bitmaps in zip(*sketches, strict=True))
+    return tuple(reduce(_either, maps) for maps in zip(*sketches, strict=True))
 
 
-def may_be_among(key: Column, bitmaps: Sequence[bytes]) -> Column:
+def may_be_among(key: Column, sketch: Bitmaps) -> Column:
     """Whether the value can be one of those sketched."""
     found = F.lit(True)
-    for probe, bitmap in enumerate(bitmaps):
+    for probe, bitmap in enumerate(sketch):
         bit = _bit(key, probe)
         # one literal for the optimizer to fold, not five hundred for every rule to walk over
         words = F.from_json(F.lit(str(_words(bitmap))), "array<bigint>")

@@ -66,16 +66,22 @@ def _loose(value: Any) -> Any:  # noqa: ANN401  (whatever a cell holds)
     return [_loose(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("commit", range(1, len(COMMITS) + 1), ids=[f"before {name}" for name in COMMITS])
-def test_a_kill_is_recovered_although_more_has_arrived(spark: SparkSession, starts: tuple[Path, Path], commit: int) -> None:
-    begun, done = starts
+def _recovers(spark: SparkSession, begun: Path, done: Path, fate: tuple[int, int, list[tuple[str, dict[str, Any]]]]) -> None:
+    """Killed before a commit, and with a day's events delivered meanwhile, the next run leaves what an undisturbed one has."""
+    commit, day, events = fate
     folder = Path(shutil.copytree(begun, begun.parent / f"killed {commit}"))
     killed_before(commit, folder, spark)
-    _delivered(folder, 3, DAY_3)
+    _delivered(folder, day, events)
     report = Project.open(folder, spark).run()
     assert report.ok, [stage.error for stage in report.stages]
     for table in ("customer", "customer_history", "customer_conflicts", "customer_restatements"):
         assert _view(folder, table) == _view(done, table), table
+
+
+@pytest.mark.parametrize("commit", range(1, len(COMMITS) + 1), ids=[f"before {name}" for name in COMMITS])
+def test_a_kill_is_recovered_although_more_has_arrived(spark: SparkSession, starts: tuple[Path, Path], commit: int) -> None:
+    begun, done = starts
+    _recovers(spark, begun, done, (commit, 3, DAY_3))
     assert len(_view(done, "customer_restatements")) == 2
 
 
@@ -95,11 +101,5 @@ def unbelieved(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.mark.parametrize("commit", FIRST, ids=[f"before {name}" for name in FIRST.values()])
 def test_a_kill_in_the_very_first_run_is_recovered(spark: SparkSession, unbelieved: tuple[Path, Path], commit: int) -> None:
     begun, done = unbelieved
-    folder = Path(shutil.copytree(begun, begun.parent / f"killed {commit}"))
-    killed_before(commit, folder, spark)
-    _delivered(folder, 2, DAY_2)
-    report = Project.open(folder, spark).run()
-    assert report.ok, [stage.error for stage in report.stages]
-    for table in ("customer", "customer_history", "customer_conflicts", "customer_restatements"):
-        assert _view(folder, table) == _view(done, table), table
+    _recovers(spark, begun, done, (commit, 2, DAY_2))
     assert _view(done, "customer_history")
