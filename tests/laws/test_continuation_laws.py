@@ -14,12 +14,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from karat.bronze.continuation import Past
+from karat.bronze.difference import SIGHTINGS
 from karat.bronze.loads import is_snapshot
 from karat.bronze.timeline import timeline
 from karat.config.entity import EntityDeclaration
 from karat.config.names import TableName
 from karat.config.resolved import Entity
-from karat.execute.advance import Arrivals, Ground, changes_of, versions_near
+from karat.execute.advance import Arrivals, Ground, changes_of, versions_near, with_news
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
 from karat.temporal.columns import ACT, EVENT_TS, SK, SNAPSHOT_TS
@@ -41,28 +42,33 @@ class TwoFrames:
         return self.frames[str(name)]
 
 
-@pytest.mark.parametrize("kind", ["pinned", "propagate", "transaction"])
+@pytest.mark.parametrize("kind", ["pinned", "lazy", "propagate", "lazy propagate", "transaction"])
 def test_carried_on_or_made_anew_it_is_the_same(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     print(f"KARAT_SEED={SEED}")
     dice = random.Random(f"{SEED} {kind}")  # noqa: S311  (histories, not secrets)
-    terms = reference_terms(propagate=kind == "propagate", transaction=kind == "transaction")
-    ours = spark_terms(propagate=kind == "propagate", transaction=kind == "transaction")
+    terms = reference_terms(propagate="propagate" in kind, transaction=kind == "transaction")
+    ours = spark_terms(propagate="propagate" in kind, transaction=kind == "transaction")
+    lazy = "lazy" in kind
     held: list[Row] = []
     lake = TwoFrames()
-    ground = Ground(_entity(), ours, lake)  # type: ignore[arg-type]
+    ground = Ground(_entity("lazy" if lazy else "exact"), ours, lake)  # type: ignore[arg-type]
     previous: list[Row] = []
-    for number, run in enumerate(random_runs(dice, entities=150, runs=BATCHES)):
+    until = None
+    for number, run in enumerate(random_runs(dice, entities=150, runs=BATCHES, repeats=0.7 if lazy else 0)):
         fresh = [dict(row) for row in reconstruct(held, run, terms)]
         held += fresh
         lake.frames["bronze.thing_assertions"] = as_frame(spark, held, ours, tmp_path)
         if number == 0:
             found = as_rows(timeline(lake.frames["bronze.thing_assertions"], ours))
         else:
-            past = Past(shows_apart=frozenset({"CRM", "CORE", "KYC"}))
-            arrivals = Arrivals(as_frame(spark, fresh, ours, tmp_path), (), past)
-            changes = changes_of(_looked_up(arrivals, ground) if number % 2 else arrivals, ground)
-            found = _applied(previous, as_rows(changes))
-        assert differences(found, reference_timeline(held, terms)) == [], f"batch {number}"
+            past = Past(shows_apart=frozenset({"CRM", "CORE", "KYC"}), unseen=until if lazy else None)
+            arrivals = Arrivals(as_frame(spark, fresh, ours, tmp_path), (), past, len(fresh))
+            looked_up = _looked_up(arrivals, ground) if number % 2 else arrivals
+            found = _applied(previous, as_rows(changes_of(with_news(looked_up, ground), ground)))
+        until = max(row["source_event_ts"] for row in held)
+        expected = [dict(row) for row in reference_timeline(held, terms)]
+        sides = [_unsighted(rows) if lazy else rows for rows in (found, expected)]
+        assert differences(*sides) == [], f"batch {number}"
         previous = found
         lake.frames["bronze.thing"] = as_versions(spark, found, ours, tmp_path)
 
@@ -76,9 +82,14 @@ def _looked_up(arrivals: Arrivals, ground: Ground) -> Arrivals:
     return replace(arrivals, since=since, near=versions_near(ground, bitmaps(keys), since))
 
 
-def _entity() -> Entity:
+def _unsighted(versions: list[Row]) -> list[Row]:
+    """The versions without what lazy sightings let fall behind."""
+    return [{name: value for name, value in row.items() if name not in SIGHTINGS} for row in versions]
+
+
+def _entity(sightings: str) -> Entity:
     feed = {"name": "crm", "source_system": "CRM", "from": {"kind": "files", "path": "x", "format": "json"}}
-    declared = {"kind": "entity", "name": "thing", "key": ["id"], "attributes": {"name": "string"}, "feeds": [feed]}
+    declared = {"kind": "entity", "name": "thing", "key": ["id"], "attributes": {"name": "string"}, "sightings": sightings, "feeds": [feed]}
     return Entity(EntityDeclaration.model_validate(declared), TableName("bronze", "thing"), ())
 
 

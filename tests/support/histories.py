@@ -53,14 +53,16 @@ def reference_terms(*, propagate: bool, transaction: bool = False) -> ReferenceT
     )
 
 
-def random_statements(dice: random.Random, entity: str, sources: Sequence[str]) -> list[Row]:
-    """What is said about one entity, before it arrives anywhere."""
+def random_statements(dice: random.Random, entity: str, sources: Sequence[str], repeats: float = 0) -> list[Row]:
+    """What is said about one entity, before it arrives anywhere; some of it again and again."""
     said = []
+    usual = _words(dice) if repeats else {}
     for _ in range(dice.randint(1, 7)):
         source = dice.choice(sources)
         day = dice.randrange(INSTANTS)
         kind = dice.choices(["full", "partial", "delete", "snapshot"], [2, 4, 2, 3])[0]
-        words = {name: value for name, value in _words(dice).items() if kind != "partial" or dice.random() < 0.5}
+        spoken = usual if repeats and dice.random() < repeats else _words(dice)
+        words = {name: value for name, value in spoken.items() if kind != "partial" or dice.random() < 0.5}
         said.append(statement(entity, (source, day), kind, words, dice))
     return said
 
@@ -145,9 +147,9 @@ def landed(runs: Iterable[Sequence[Row]], terms: ReferenceTerms) -> list[Row]:
     return held
 
 
-def random_runs(dice: random.Random, *, entities: int, runs: int, world: str = "only about keys") -> list[list[Row]]:
+def random_runs(dice: random.Random, *, entities: int, runs: int, world: str = "only about keys", repeats: float = 0) -> list[list[Row]]:
     """Runs that hand over what is said about many entities, some of it twice, in no order."""
-    statements = [row for number in range(entities) for row in random_statements(dice, f"e{number}", list(RANKS))]
+    statements = [row for number in range(entities) for row in random_statements(dice, f"e{number}", list(RANKS), repeats)]
     statements += [row for row in statements if dice.random() < 0.2]
     statements += random_source_statements(dice, world)
     dice.shuffle(statements)

@@ -5,8 +5,8 @@ statements from time E on, only its versions that end at or after E matter: earl
 
     in order   everything new is later than all that was absorbed: the live versions suffice
     late       something new is earlier: the closed versions that end after it are needed too
-    tangled    it falls between statements one version absorbed, or wakes an old truncate, absence or inherited value:
-               only the evidence tells, and the key's versions are made anew from it
+    tangled    it falls between statements one version absorbed, or may do so unseen, or wakes an old truncate, absence or
+               inherited value: only the evidence tells, and the key's versions are made anew from it
 """
 
 from collections.abc import Mapping
@@ -66,6 +66,8 @@ class Past:
     """Source to the latest time it said that everything, or everything not shown, is gone."""
     shows_apart: frozenset[str] = frozenset()
     """Sources whose snapshots carry rows of another time than their own: their rows can bring a key back."""
+    unseen: datetime | None = None
+    """Up to when versions may have absorbed statements without showing it, because sightings are lazy; None: they show all."""
 
 
 def spans(new: DataFrame, past: Past) -> DataFrame:
@@ -73,6 +75,8 @@ def spans(new: DataFrame, past: Past) -> DataFrame:
     shown_apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
     # a delete may come before a snapshot that showed the key, and an old sweep may now find it
     woken = F.col(IS_DELETED) & F.col(SOURCE_SYSTEM).isin(*sorted(past.shows_apart))
+    if past.unseen is not None:
+        woken = woken | (F.col(EVENT_TS) <= moment(past.unseen))
     for source, until in past.sweeps.items():
         woken = woken | ((F.col(SOURCE_SYSTEM) == source) & (F.col(EVENT_TS) <= moment(until)))
     shown_at = F.when(shown_apart, F.col(SNAPSHOT_TS))

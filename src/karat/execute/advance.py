@@ -1,12 +1,13 @@
 """The timeline brought up to date with the evidence: what a batch changes of the versions that are held, ready to be written."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from karat.bronze.again import keys_with_news
 from karat.bronze.continuation import EARLIEST, WOKEN, Past, continued, is_tangled, spans, still_matters
 from karat.bronze.difference import differences, timeline_form
 from karat.bronze.shape import timeline_schema
@@ -19,8 +20,14 @@ from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
 from karat.temporal.columns import BK, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
+from karat.temporal.difference import only_inserts
 from karat.temporal.moments import moment
-from karat.temporal.sketch import Bitmaps, may_be_among
+from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among
+
+FEW = 500_000
+"""Up to here a batch's keys are broadcast."""
+FEW_TO_INTERPRET = 100_000
+"""Up to here compiling would take longer than it saves."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +39,27 @@ class Arrivals:
     silenced: tuple[str, ...]
     """Sources that spoke about everything they have: all their keys are concerned."""
     past: Past = field(default_factory=Past)
-    few: bool = True
-    """Whether its keys can be broadcast; if not, nearly everything is concerned and is made anew from the evidence."""
-    very_few: bool = False
-    """Whether they are so few that compiling would take longer than it saves."""
+    count: int | None = None
+    """Of how many keys at most; None: unknown, taken to be many."""
     since: datetime | None = None
     """The first time it speaks of."""
     near: DataFrame | None = None
     """The held versions that can matter to it, and few others, where they were looked up already: see `versions_near`."""
+
+    @property
+    def few(self) -> bool:
+        """Whether its keys can be broadcast; if not, nearly everything is concerned and is made anew from the evidence."""
+        return self.count is not None and self.count <= FEW
+
+    @property
+    def may_be_first(self) -> bool:
+        """Whether it is worth asking if anything is held at all: then nothing has to be looked up or compared."""
+        return self.count is None or self.count > FEW_KEYS
+
+    @property
+    def very_few(self) -> bool:
+        """Whether they are so few that compiling would take longer than it saves."""
+        return self.count is not None and self.count <= FEW_TO_INTERPRET
 
 
 @dataclass(frozen=True)
@@ -65,12 +85,23 @@ class Ground:
 
     def differences(self, fresh: DataFrame, held: DataFrame) -> DataFrame:
         """What is to be written, as far as the entity wants to know."""
-        return differences(fresh, held, self.terms, lazy=self.entity.declared.sightings == "lazy")
+        return differences(fresh, held, self.terms, lazy=self.is_lazy)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether a version that was merely seen again stays as it is."""
+        return self.entity.declared.sightings == "lazy"
 
 
 def settled_changes(arrivals: Arrivals, ground: Ground) -> Acts:
     """What the arrivals change, computed and ready to be written."""
-    changes = changes_of(arrivals, ground)
+    if arrivals.may_be_first and ground.held.isEmpty():
+        changes = only_inserts(timeline(arrivals.rows, ground.terms), timeline_form(ground.terms))
+    else:
+        arrivals = with_news(arrivals, ground)
+        if arrivals.count == 0:
+            return Acts(arrivals.rows, timeline_form(ground.terms), ())
+        changes = changes_of(arrivals, ground)
     with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few and not arrivals.silenced):
         return settled_acts(changes, timeline_form(ground.terms))
 
@@ -78,6 +109,18 @@ def settled_changes(arrivals: Arrivals, ground: Ground) -> Acts:
 def versions_near(ground: Ground, keys: Bitmaps, since: datetime | None) -> DataFrame:
     """The held versions of these keys, and of few others, that can matter to statements from a time on. Grain: as the timeline's."""
     return _since(ground, since, may_be_among(col(SK), keys))
+
+
+def with_news(arrivals: Arrivals, ground: Ground) -> Arrivals:
+    """The arrivals without keys about which nothing new is said, where that leaves no trace. A daily extract mostly repeats itself."""
+    terms = ground.terms
+    if arrivals.count is None or arrivals.silenced or terms.is_transaction or terms.propagate or not ground.is_lazy:
+        return arrivals
+    new = arrivals.rows.where(F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull())
+    keys = kept(keys_with_news(new, ground.held if arrivals.near is None else arrivals.near, terms))
+    count = keys.count()
+    rows = about(new, keys, few=count <= FEW)
+    return replace(arrivals, rows=kept(rows), count=min(count, arrivals.count))
 
 
 def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:

@@ -1,11 +1,13 @@
 """An entity's tables: made when they are not there, widened when an attribute joins, and asked for what they hold."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from karat.bronze.loads import is_snapshot
 from karat.bronze.shape import assertions_schema, timeline_schema
 from karat.bronze.terms import Terms, types_of
 from karat.config.entity import OWNED_COLUMNS
@@ -15,7 +17,8 @@ from karat.errors import ConfigError
 from karat.execute.delta import DeltaTables
 from karat.execute.tables import Layout
 from karat.state.commits import Commit
-from karat.temporal.columns import BK, IS_SOURCE_CURRENT, SK, SOURCE_SYSTEM
+from karat.temporal.columns import BK, EVENT_TS, IS_SOURCE_CURRENT, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS
+from karat.temporal.moments import from_micros
 
 APPEND_ONLY = {"delta.appendOnly": "true"}
 LIVE_APART = {"delta.enableDeletionVectors": "true"}
@@ -43,6 +46,33 @@ def speakers(entity: Entity, tables: DeltaTables) -> tuple[str, ...]:
     if not tables.exists(entity.assertions):
         return ()
     return tuple(sorted(row[0] for row in tables.read(entity.assertions).select(SOURCE_SYSTEM).distinct().collect()))
+
+
+def told_by_evidence(entity: Entity, tables: DeltaTables) -> dict[str, Any]:
+    """What the last commit would have said, by the evidence itself: who has ever spoken, how far, and about everything at once."""
+    if not tables.exists(entity.assertions):
+        return {"sources": []}
+    counts = F.col(TIME_BASIS).isNotNull()
+    apart = counts & is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
+    at = F.unix_micros(EVENT_TS)
+    found = (
+        tables.read(entity.assertions)
+        .groupBy(SOURCE_SYSTEM)
+        .agg(
+            F.max(F.when(counts, at)).alias("time"),
+            F.max(F.when(counts & F.col(BK).isNull(), at)).alias("swept"),
+            F.max(F.coalesce(apart, F.lit(False))).alias("apart"),
+        )
+        .collect()
+    )
+    times = {row[SOURCE_SYSTEM]: row["time"] for row in found if row["time"] is not None}
+    return {
+        "sources": sorted(row[SOURCE_SYSTEM] for row in found),
+        "reached": {source: {"time": time} for source, time in times.items()},
+        "sweeps": {row[SOURCE_SYSTEM]: from_micros(row["swept"]).isoformat() for row in found if row["swept"] is not None},
+        "apart": sorted(row[SOURCE_SYSTEM] for row in found if row["apart"]),
+        "unseen": max(times.values(), default=None),
+    }
 
 
 def prepare(entity: Entity, terms: Terms, tables: DeltaTables, commit: Commit) -> None:

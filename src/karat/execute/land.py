@@ -3,7 +3,7 @@
 A crash between the two leaves the timeline behind; the next run lets it catch up from the evidence before it reads anything new.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -21,10 +21,10 @@ from karat.config.resolved import Entity
 from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
-from karat.execute.advance import Arrivals, Ground, settled_changes, versions_near
+from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Ground, settled_changes, versions_near
 from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
-from karat.execute.evidence import about, of_sources, prepare, speakers, terms_of
+from karat.execute.evidence import about, of_sources, prepare, terms_of, told_by_evidence
 from karat.execute.gather import Gathered, gather
 from karat.execute.kept import kept
 from karat.execute.outcome import Outcome
@@ -38,14 +38,10 @@ from karat.plan.stages import Land
 from karat.state.commits import Checkpoint, Commit, Written
 from karat.telemetry.events import Rows
 from karat.temporal.columns import BATCH_SEQ, BK, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID, SK, SOURCE_SYSTEM, TIME_BASIS
-from karat.temporal.moments import moment
+from karat.temporal.moments import from_micros, moment
 from karat.temporal.sketch import FEW_KEYS, may_be_among
 
-FEW = 500_000
-"""Up to here a batch's keys are broadcast."""
 ROWS_PER_PARTITION = 50_000
-FEW_TO_INTERPRET = 100_000
-"""Up to here compiling would take longer than it saves."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +91,9 @@ def site_of(entity: Entity, world: World) -> Site:
     """The entity as its own evidence describes it: who has ever spoken, which attributes are on record, how far it was read."""
     tables = world.tables()
     previous = tables.checkpoint(entity.assertions, str(entity.timeline))
-    known = previous.position.get("sources")  # a log that was cleaned up does not say; then the evidence is asked
-    speaking = {feed.feed.source_system for feed in entity.feeds} | set(speakers(entity, tables) if known is None else known)
+    if "sources" not in previous.position:  # a log that was cleaned up does not say; then the evidence is asked
+        previous = replace(previous, position={**previous.position, **told_by_evidence(entity, tables)})
+    speaking = {feed.feed.source_system for feed in entity.feeds} | set(previous.position["sources"])
     return Site(entity, terms_of(entity, tables, tuple(sorted(speaking))), tables, world, previous)
 
 
@@ -118,7 +115,7 @@ def catch_up(site: Site, mirrored: str | None) -> Written:
     silenced = _silenced(rows)
     stamp = site.world.stamp
     commit = Commit(str(entity.timeline), reached.sequence + 1, stamp.run_id, site.world.config.hash, {"assertions": latest})
-    return write(settled_changes(Arrivals(rows, silenced, few=False), site.ground), entity.timeline, tables, commit)
+    return write(settled_changes(Arrivals(rows, silenced), site.ground), entity.timeline, tables, commit)
 
 
 def admissible(batch: DataFrame, site: Site) -> DataFrame:
@@ -142,14 +139,12 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     session = site.tables.session
     with beside(session, partial(_versions_near, tally, swept, site)) as near:
         landing, copies = _landing(batch, complete, tally, site)
-        few, very_few = tally.read <= FEW, tally.read <= FEW_TO_INTERPRET
-        arrivals = Arrivals(landing, swept, past, few=few, very_few=very_few, since=tally.earliest, near=near())
+        arrivals = Arrivals(landing, swept, past, tally.read, tally.earliest, near())
     commit = site.commit(
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),
         replayed=list(site.replayed),
-        reached=site.watch.remembered(tally.watched),
-        **_remembered(past),
+        **_remembered(past, site.watch.remembered(tally.watched), site),
     )
     with beside(session, partial(site.tables.append, landing, site.entity.assertions, commit)) as appended:
         # what follows from the batch is mostly known without the rest of the evidence, and is written after it
@@ -249,11 +244,18 @@ def _past(site: Site, tally: Tally, complete: Complete | None) -> Past:
     position = site.previous.position
     known = [(source, datetime.fromisoformat(at)) for source, at in position.get("sweeps", {}).items()]
     swept = [*known, *tally.truncates.items(), *(complete.until.items() if complete else ())]
-    return Past(latest(swept), frozenset(position.get("apart", ())) | tally.shows_apart)
+    unseen = position.get("unseen")
+    apart = frozenset(position.get("apart", ())) | tally.shows_apart
+    return Past(latest(swept), apart, None if unseen is None else from_micros(unseen))
 
 
-def _remembered(past: Past) -> dict[str, Any]:
-    return {"sweeps": {source: at.isoformat() for source, at in past.sweeps.items()}, "apart": sorted(past.shows_apart)}
+def _remembered(past: Past, reached: Mapping[str, Mapping[str, Any]], site: Site) -> dict[str, Any]:
+    """What the next batch must know; that sightings were once lazy holds on, whatever is declared later."""
+    unseen = site.previous.position.get("unseen")
+    if site.ground.is_lazy:
+        unseen = max((told["time"] for told in reached.values() if "time" in told), default=unseen)
+    sweeps = {source: at.isoformat() for source, at in past.sweeps.items()}
+    return {"sweeps": sweeps, "apart": sorted(past.shows_apart), "reached": reached, "unseen": unseen}
 
 
 def _silenced(rows: DataFrame) -> tuple[str, ...]:
