@@ -33,16 +33,16 @@ class Drift:
     """What the policy `warn` has to say."""
 
 
-def drift(raw: DataFrame, entity: Entity, feed: FeedOf) -> Drift:
+def drift(raw: DataFrame, entity: Entity, feed: FeedOf, *, few: bool = False) -> Drift:
     """How the batch's columns differ from the declaration; raises where the policy is to fail."""
-    return drift_of(images(raw, feed), entity, feed)
+    return drift_of(images(raw, feed), entity, feed, few=few)
 
 
-def drift_of(image: DataFrame, entity: Entity, feed: FeedOf) -> Drift:
+def drift_of(image: DataFrame, entity: Entity, feed: FeedOf, *, few: bool = False) -> Drift:
     """The same, of images that are there already."""
     declared = feed.feed
     is_payload = declared.envelope == "payload"
-    names = named_in(declared) if is_payload and not is_typed(image) else field_names(image)
+    names = named_in(declared) if is_payload and not is_typed(image) else field_names(image, few=few)
     columns = incoming(image, names)
     used = _used(columns, entity, declared)
     new = () if is_payload and declared.document is None else tuple(name for name in names if name not in used)

@@ -76,10 +76,13 @@ def incoming(image: DataFrame, names: tuple[str, ...]) -> Incoming:
     return Incoming(names, types, beside, {name: image.schema[column].dataType for name, column in beside.items()})
 
 
-def field_names(image: DataFrame) -> tuple[str, ...]:
-    """The names of all fields the records have, in order; for records of text one small job."""
+def field_names(image: DataFrame, *, few: bool = False) -> tuple[str, ...]:
+    """The names of all fields the records have, in order; for records of text one small job, the smallest where they are few."""
     if is_typed(image):
         return tuple(field.name for field in _row_type(image))
+    if few:  # all lists fit in one place
+        every = image.agg(F.array_distinct(F.flatten(F.collect_set(F.map_keys(F.col(FIELDS)))))).collect()[0][0]
+        return tuple(sorted(every))
     # most records have the same fields: to tell their lists apart first is cheaper than to take every one to pieces
     lists = image.select(F.map_keys(F.col(FIELDS)).alias("names")).distinct()
     found = lists.select(F.explode("names").alias("name")).distinct().collect()

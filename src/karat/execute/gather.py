@@ -16,10 +16,12 @@ from karat.errors import ConfigError, KaratError
 from karat.execute.delta import DeltaTables
 from karat.execute.explained import explained
 from karat.execute.handed_over import Known, known_files, news, with_files
+from karat.execute.kept import kept
 from karat.execute.outcome import Outcome
 from karat.execute.pace import interpreted
 from karat.execute.tabled import read_table
 from karat.sources.files import FileStat, listed, read_files
+from karat.sources.raw import is_typed
 from karat.state.commits import Commit
 
 Entry = Mapping[str, Any]
@@ -27,7 +29,9 @@ Entry = Mapping[str, Any]
 
 
 SMALL = 32 * 1024 * 1024
-"""Bytes of files that are still little."""
+"""Bytes of files of text that are still little."""
+SMALL_PACKED = 1024 * 1024
+"""Bytes of files of columns, where a few may hold very many rows."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Gathered:
     @property
     def is_small(self) -> bool:
         """Whether it is known to be little: files say how large they are, tables do not."""
-        return all(part.files for part in self.parts) and _is_little([file for part in self.parts for file in part.files])
+        return all(part.files for part in self.parts) and sum(_share_of_little(part.feed, part.files) for part in self.parts) <= 1
 
     @property
     def empty(self) -> tuple[Part, ...]:
@@ -98,8 +102,11 @@ def gather(entity: Entity, position: Mapping[str, Any], tables: DeltaTables, ing
     return Gathered(tuple(parts), position, tuple(notes), tuple(failures))
 
 
-def _is_little(files: Sequence[FileStat]) -> bool:
-    return sum(file.size for file in files) <= SMALL
+def _share_of_little(feed: FeedOf, files: Sequence[FileStat]) -> float:
+    """How much of what counts as little the files are; above 1 they are much."""
+    source = feed.feed.source
+    is_packed = isinstance(source, FilesSource) and source.format == "parquet"
+    return sum(file.size for file in files) / (SMALL_PACKED if is_packed else SMALL)
 
 
 def _asked(
@@ -113,8 +120,11 @@ def _asked(
             if not found.files:
                 return None, notes
             raw = read_files(tables.session, feed, found.files)
-            with interpreted(tables.session, few=_is_little(found.files)):
-                drifted = drift(raw, entity, feed)
+            few = _share_of_little(feed, found.files) <= 1
+            if few and not is_typed(raw):  # looked through for its columns, then read: taken to pieces once
+                raw = kept(raw)
+            with interpreted(tables.session, few=few):
+                drifted = drift(raw, entity, feed, few=few)
             said = statements(raw, entity, feed, ingest_ts, drifted)
             return Part(feed, said, found.files, known), [*notes, *drifted.notes]
         case TableSource():
