@@ -62,7 +62,7 @@ def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFr
     fill = F.col(ARRIVES) & (F.col(ROLE) == SAID) & leaves_unsaid(terms)
     filled = (
         in_order(about_keys, of_sources, as_facts(terms) if terms.is_transaction else terms)
-        .transform(with_inheritance, terms, fill)
+        .transform(with_inheritance, terms, fill, copies=True)
         .withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
         .where(F.col(ARRIVES) & (F.col(ROLE) == SAID))
         .select(*(col(name) for name in fresh.columns if name != ARRIVES))

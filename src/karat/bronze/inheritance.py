@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.terms import Terms
-from karat.temporal.columns import ASSERTED, AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, quoted
+from karat.temporal.columns import ASSERTED, AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, STATEMENT_HASH, quoted
 from karat.temporal.sql import Sql, literal, texts
 from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE, said
 
@@ -23,15 +23,18 @@ FILL = "__karat_fill"
 """Working: whether the statement is to be filled in."""
 
 
-def with_inheritance(statements: DataFrame, terms: Terms, fill: Column) -> DataFrame:
+def with_inheritance(statements: DataFrame, terms: Terms, fill: Column, *, copies: bool = False) -> DataFrame:
     """The statements where `fill` holds with every attribute they left unsaid, and whose word it is.
 
-    Needs `PLACE` and `SPEAKS`. Other statements, and everything that was said, stay as they are. Grain: one row per statement.
+    Needs `PLACE` and `SPEAKS`. Other statements, and everything that was said, stay as they are. With `copies`, there may be rows that
+    do not speak: they hear what their statement heard, not the statement itself. Grain: one row per statement.
     """
     kept = [quoted(name) for name in statements.columns if name not in terms.attributes and name != INHERITED]
     names = [quoted(name) for name in (*terms.attributes, INHERITED)]
     remembered = statements.withColumn(FILL, fill).selectExpr("*", *_memories(terms))
     taken = remembered.selectExpr(*kept, *names, FILL, *(f"{_taken(name, terms)} AS {_word_on(name)}" for name in terms.attributes))
+    if copies:
+        taken = taken.selectExpr(*kept, *names, FILL, *(f"{_as_its_statement(name)} AS {_word_on(name)}" for name in terms.attributes))
     filled = [f"if({FILL} AND NOT {said(name)}, {_word_on(name)}.value, {quoted(name)}) AS {quoted(name)}" for name in terms.attributes]
     return taken.selectExpr(*kept, *filled, f"if({FILL}, {_whose(terms)}, {INHERITED}) AS {INHERITED}")
 
@@ -78,6 +81,11 @@ def _taken(attribute: str, terms: Terms) -> Sql:
     latest = f"greatest({', '.join(places)})" if len(places) > 1 else places[0]
     anyones = [f"if({memory}.place = {latest}, {memory}, NULL)" for memory in memories]
     return f"coalesce({', '.join((*own, *anyones))})"
+
+
+def _as_its_statement(attribute: str) -> Sql:
+    first = f"first({_word_on(attribute)}) OVER (PARTITION BY {BK}, {STATEMENT_HASH}, {AT} ORDER BY {PLACE})"
+    return f"if({SPEAKS}, {_word_on(attribute)}, {first})"
 
 
 def _whose(terms: Terms) -> Sql:

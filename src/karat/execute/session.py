@@ -54,8 +54,9 @@ _ALWAYS: Final = MappingProxyType(
 
 _SMALL: Final = MappingProxyType(
     {
-        # the fast compiler only and the simplest collector: short jobs end before better code would have paid
-        "spark.driver.defaultJavaOptions": f"{_QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # the fast compiler only and the simplest collector: short jobs end before better code would have paid;
+        # and room for what it compiles: the 48 MB it has by default are full after a few stages, and all later code is interpreted
+        "spark.driver.defaultJavaOptions": f"{_QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
         "spark.driver.memory": "2g",
         # a web server costs most of a second and nobody looks at a short run
         "spark.ui.enabled": "false",
