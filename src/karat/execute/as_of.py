@@ -24,6 +24,7 @@ from karat.execute.believe import evidence_terms
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about
 from karat.execute.kept import kept
+from karat.execute.pace import planned_once
 from karat.silver.belief import as_of, belief_columns
 from karat.silver.belief_shape import belief_schema
 from karat.silver.words import Subject
@@ -75,9 +76,10 @@ def answered(asked: Question, tables: DeltaTables) -> DataFrame:
     until = _told_until(asked, tables)
     if until is None:
         return _judged(known, asked)
-    told = _shown(asked, tables)
-    doubtful = kept(_doubtful(evidence, told, until, asked))
-    count = doubtful.count()
+    told = _shown(tables.read(asked.belief.history), asked.valid_at)
+    with planned_once(evidence.sparkSession):
+        doubtful = kept(_doubtful(evidence, told, until, asked))
+        count = doubtful.count()
     columns = [col(name) for name in belief_columns(asked.subject)]
     if not count:
         return told.select(*columns)
@@ -96,12 +98,11 @@ def _told_until(asked: Question, tables: DeltaTables) -> int | None:
     return int(position["batch"]) if is_same and has_all else None
 
 
-def _shown(asked: Question, tables: DeltaTables) -> DataFrame:
+def _shown(held: DataFrame, valid_at: datetime | None) -> DataFrame:
     """The periods in which the time lies. Grain: one row per entity in the belief."""
-    held = tables.read(asked.belief.history)
-    if asked.valid_at is None:
+    if valid_at is None:
         return held.where(F.col(VALID_TO).isNull())
-    at = moment(asked.valid_at)
+    at = moment(valid_at)
     return held.where((F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (F.col(VALID_TO) > at)))
 
 
