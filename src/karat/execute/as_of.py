@@ -20,6 +20,7 @@ from karat.bronze.timeline import statements
 from karat.config.resolved import Belief
 from karat.config.rules import Rule, in_force
 from karat.errors import SourceUnavailable
+from karat.execute.belief_step import FEW
 from karat.execute.believe import evidence_terms
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about
@@ -32,8 +33,6 @@ from karat.state.rules_used import check_unedited
 from karat.temporal.columns import BATCH_SEQ, BK, EVENT_TS, INGEST_TS, SK, TIME_BASIS, VALID_FROM, VALID_TO, col
 from karat.temporal.moments import moment
 
-FEW = 500_000
-"""Keys that can be broadcast."""
 _NEW = "__karat_new"
 
 

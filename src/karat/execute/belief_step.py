@@ -53,7 +53,7 @@ from karat.temporal.moments import from_micros, moment
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, bitmaps, may_be_among, sketched
 
 FEW = 500_000
-"""New statements whose keys can be broadcast."""
+"""Statements whose keys can be broadcast."""
 FEW_TO_INTERPRET = 20_000
 ROWS_PER_PARTITION = 20_000
 BESIDE_THE_POINT = frozenset(
