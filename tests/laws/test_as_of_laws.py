@@ -11,14 +11,25 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from karat.config.entity import EntityDeclaration
 from karat.config.names import TableName
-from karat.config.resolved import Belief, Entity
+from karat.config.resolved import Belief
 from karat.execute.as_of import Question, answered
 from karat.reference import belief_history, believed
 from karat.silver.belief_shape import history_schema
 from karat.state.commits import Checkpoint
-from tests.support.histories import ARRIVED, INSTANTS, as_frame, as_rows, as_table, at, landed, random_runs, reference_terms, spark_terms
+from tests.support.histories import (
+    ARRIVED,
+    INSTANTS,
+    as_frame,
+    as_rows,
+    as_table,
+    at,
+    landed,
+    random_runs,
+    reference_terms,
+    spark_terms,
+    thing,
+)
 from tests.support.random_rules import RUNS, by, random_rules
 
 SEED = int(os.environ.get("KARAT_SEED", "20260305"))
@@ -53,7 +64,7 @@ def test_history_and_evidence_answer_together_as_the_reference_does(spark: Spark
         row["snapshot_ts"] = row["snapshot_ts"] and row["source_event_ts"]
     rule = replace(random_rules(dice)[-1], in_force_from=ARRIVED - timedelta(hours=1))
     now = ARRIVED + timedelta(hours=RUNS)
-    question = Question(Belief("thing", _entity(), TableName("silver", "thing"), (rule,)), ours, rule, now, None)
+    question = Question(Belief("thing", thing(), TableName("silver", "thing"), (rule,)), ours, rule, now, None)
     schema = history_schema(dict(ours.key), question.subject)
     known = as_frame(spark, evidence, ours, tmp_path).cache()
     early, middle, late = at(1), at(INSTANTS / 2), at(INSTANTS - 0.5)
@@ -77,9 +88,3 @@ def _with_keys(periods: list[dict[str, object]], evidence: list[dict[str, object
     """The reference's periods with the keys that tables have."""
     keys = {row["bk"]: row["sk"] for row in evidence}
     return [{**row, "sk": keys[row["bk"]]} for row in periods]
-
-
-def _entity() -> Entity:
-    feed = {"name": "crm", "source_system": "CRM", "from": {"kind": "files", "path": "x", "format": "json"}}
-    declared = {"kind": "entity", "name": "thing", "key": ["id"], "attributes": {"name": "string"}, "feeds": [feed]}
-    return Entity(EntityDeclaration.model_validate(declared), TableName("bronze", "thing"), ())

@@ -14,16 +14,15 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from karat.config.entity import EntityDeclaration
 from karat.config.names import TableName
-from karat.config.resolved import Belief, Entity
+from karat.config.resolved import Belief
 from karat.config.rules import in_force
 from karat.execute.belief_step import Ground, Judged, Step, judge
 from karat.execute.world import RunStamp
 from karat.reference import belief_history, conflicts, restatements
 from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema
 from karat.temporal.columns import ACT
-from tests.support.histories import ARRIVED, Row, as_frame, as_rows, as_table, landed, random_runs, reference_terms, spark_terms
+from tests.support.histories import ARRIVED, Row, as_frame, as_rows, as_table, landed, random_runs, reference_terms, spark_terms, thing
 from tests.support.random_rules import RUNS, as_text, by, random_rules, text
 
 SEED = int(os.environ.get("KARAT_SEED", "20260304"))
@@ -51,7 +50,7 @@ def test_carried_on_or_made_anew_the_belief_is_the_same(spark: SparkSession, tmp
     dice = random.Random(f"{SEED} {world}")  # noqa: S311  (histories, not secrets)
     terms, rules = reference_terms(propagate=False), random_rules(dice)
     evidence = landed(random_runs(dice, entities=ENTITIES, runs=RUNS, world=world), terms)
-    ground = Ground(Belief("thing", _entity(), TABLE, tuple(rules)), spark_terms(propagate=False), Frames(spark.newSession()))  # type: ignore[arg-type]
+    ground = Ground(Belief("thing", thing(), TABLE, tuple(rules)), spark_terms(propagate=False), Frames(spark.newSession()))  # type: ignore[arg-type]
     held: dict[str, list[Row]] = {"history": [], "current": [], "conflicts": []}
     before: tuple[int, datetime] | None = None
     for run in range(RUNS):
@@ -73,12 +72,6 @@ def test_carried_on_or_made_anew_the_belief_is_the_same(spark: SparkSession, tmp
         assert by(_receipts(judged), "bk", "valid_from", "cause") == by(map(as_text, expected), "bk", "valid_from", "cause"), run
         before = (run, now)
     assert before is not None
-
-
-def _entity() -> Entity:
-    feed = {"name": "crm", "source_system": "CRM", "from": {"kind": "files", "path": "x", "format": "json"}}
-    declared = {"kind": "entity", "name": "thing", "key": ["id"], "attributes": {"name": "string"}, "feeds": [feed]}
-    return Entity(EntityDeclaration.model_validate(declared), TableName("bronze", "thing"), ())
 
 
 def _laid_out(ground: Ground, evidence: list[Row], held: dict[str, list[Row]], folder: Path) -> None:

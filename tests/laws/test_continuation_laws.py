@@ -17,16 +17,27 @@ from karat.bronze.continuation import Past
 from karat.bronze.difference import SIGHTINGS
 from karat.bronze.loads import is_snapshot
 from karat.bronze.timeline import timeline
-from karat.config.entity import EntityDeclaration
 from karat.config.names import TableName
-from karat.config.resolved import Entity
-from karat.execute.advance import Arrivals, Ground, changes_of, versions_near, with_news
+from karat.execute.advance import Arrivals, Ground, changes_of, settled_changes, versions_near, with_news
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
 from karat.temporal.columns import ACT, EVENT_TS, SK, SNAPSHOT_TS
 from karat.temporal.moments import from_micros
 from karat.temporal.sketch import bitmaps, sketched
-from tests.support.histories import Row, as_frame, as_rows, as_versions, differences, random_runs, reference_terms, spark_terms
+from tests.support.histories import (
+    Row,
+    arrived,
+    as_frame,
+    as_rows,
+    as_versions,
+    differences,
+    landed,
+    random_runs,
+    reference_terms,
+    spark_terms,
+    statement,
+    thing,
+)
 
 SEED = int(os.environ.get("KARAT_SEED", "20260302"))
 BATCHES = 4
@@ -51,7 +62,7 @@ def test_carried_on_or_made_anew_it_is_the_same(spark: SparkSession, tmp_path: P
     lazy = "lazy" in kind
     held: list[Row] = []
     lake = TwoFrames()
-    ground = Ground(_entity("lazy" if lazy else "exact"), ours, lake)  # type: ignore[arg-type]
+    ground = Ground(thing("lazy" if lazy else "exact"), ours, lake)  # type: ignore[arg-type]
     previous: list[Row] = []
     until = None
     for number, run in enumerate(random_runs(dice, entities=150, runs=BATCHES, repeats=0.7 if lazy else 0)):
@@ -73,6 +84,21 @@ def test_carried_on_or_made_anew_it_is_the_same(spark: SparkSession, tmp_path: P
         lake.frames["bronze.thing"] = as_versions(spark, found, ours, tmp_path)
 
 
+def test_a_first_load_is_closed_by_what_its_source_said_of_everything_before(spark: SparkSession, tmp_path: Path) -> None:
+    dice = random.Random(SEED)  # noqa: S311
+    gone = arrived(statement(None, ("CRM", 5), "truncate", {}, dice), 0, "f0.json")
+    said = [arrived(statement("a", ("CRM", day), "full", {"name": "Ann"}, dice), 1, "f1.json") for day in (3, 6)]
+    held = landed([[gone], said], reference_terms(propagate=False))
+    ours = spark_terms(propagate=False)
+    lake = TwoFrames(
+        {"bronze.thing_assertions": as_frame(spark, held, ours, tmp_path), "bronze.thing": as_versions(spark, [], ours, tmp_path)}
+    )
+    acts = settled_changes(Arrivals(as_frame(spark, held[1:], ours, tmp_path), ()), Ground(thing(), ours, lake))  # type: ignore[arg-type]
+    found = _applied([], as_rows(acts.rows))
+    assert [row["is_deleted"] for row in sorted(found, key=lambda row: row["effective_from"])] == [False, True, False]
+    assert differences(found, reference_timeline(held, reference_terms(propagate=False))) == []
+
+
 def _looked_up(arrivals: Arrivals, ground: Ground) -> Arrivals:
     """The versions near the arrivals looked up beforehand, as a run does it: by a sketch of their keys and their first time."""
     shown_apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
@@ -85,12 +111,6 @@ def _looked_up(arrivals: Arrivals, ground: Ground) -> Arrivals:
 def _unsighted(versions: list[Row]) -> list[Row]:
     """The versions without what lazy sightings let fall behind."""
     return [{name: value for name, value in row.items() if name not in SIGHTINGS} for row in versions]
-
-
-def _entity(sightings: str) -> Entity:
-    feed = {"name": "crm", "source_system": "CRM", "from": {"kind": "files", "path": "x", "format": "json"}}
-    declared = {"kind": "entity", "name": "thing", "key": ["id"], "attributes": {"name": "string"}, "sightings": sightings, "feeds": [feed]}
-    return Entity(EntityDeclaration.model_validate(declared), TableName("bronze", "thing"), ())
 
 
 def _applied(held: list[Row], acts: list[Row]) -> list[Row]:

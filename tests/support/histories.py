@@ -19,6 +19,9 @@ from pyspark.sql import types as T
 
 from karat.bronze.shape import assertions_schema, timeline_schema
 from karat.bronze.terms import Terms, types_of
+from karat.config.entity import EntityDeclaration
+from karat.config.names import TableName
+from karat.config.resolved import Entity
 from karat.reference import Terms as ReferenceTerms
 from karat.reference import reconstruct
 
@@ -51,6 +54,13 @@ def reference_terms(*, propagate: bool, transaction: bool = False) -> ReferenceT
         "transaction" if transaction else "state",
         "propagate" if propagate else "pinned",
     )
+
+
+def thing(sightings: str = "exact") -> Entity:
+    """The entity that histories are about, as far as tables and sightings go."""
+    feed = {"name": "crm", "source_system": "CRM", "from": {"kind": "files", "path": "x", "format": "json"}}
+    declared = {"kind": "entity", "name": "thing", "key": ["id"], "attributes": {"name": "string"}, "sightings": sightings, "feeds": [feed]}
+    return Entity(EntityDeclaration.model_validate(declared), TableName("bronze", "thing"), ())
 
 
 def random_statements(dice: random.Random, entity: str, sources: Sequence[str], repeats: float = 0) -> list[Row]:

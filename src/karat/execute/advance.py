@@ -96,7 +96,7 @@ class Ground:
 def settled_changes(arrivals: Arrivals, ground: Ground) -> Acts:
     """What the arrivals change, computed and ready to be written."""
     if arrivals.may_be_first and ground.held.isEmpty():
-        changes = only_inserts(timeline(arrivals.rows, ground.terms), timeline_form(ground.terms))
+        changes = only_inserts(timeline(_all_said(arrivals.rows, ground), ground.terms), timeline_form(ground.terms))
     else:
         arrivals = with_news(arrivals, ground)
         if arrivals.count == 0:
@@ -184,6 +184,11 @@ def _any_tangled(relevant: DataFrame, span: DataFrame, terms: Terms) -> bool:
     """Whether any key's evidence must be asked."""
     beside = span.select(SK, EARLIEST, WOKEN).join(relevant.drop(EARLIEST, WOKEN), SK, "left")
     return bool(beside.agg(F.max(F.coalesce(is_tangled(terms), F.col(WOKEN)))).collect()[0][0])
+
+
+def _all_said(rows: DataFrame, ground: Ground) -> DataFrame:
+    """All that is said of keys, and what sources have ever said about everything: that may be older than the first key."""
+    return rows.where(F.col(BK).isNotNull()).unionByName(of_sources(ground.evidence)) if ground.terms.swept else rows
 
 
 def _from_evidence(keys: DataFrame, ground: Ground, *, few: bool = True) -> DataFrame:

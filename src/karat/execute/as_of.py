@@ -20,7 +20,7 @@ from karat.bronze.timeline import statements
 from karat.config.resolved import Belief
 from karat.config.rules import Rule, in_force
 from karat.errors import SourceUnavailable
-from karat.execute.belief_step import FEW
+from karat.execute.belief_step import FEW, subject_of
 from karat.execute.believe import evidence_terms
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about
@@ -50,7 +50,7 @@ class Question:
     @property
     def subject(self) -> Subject:
         """Whom the belief is about."""
-        return Subject(tuple(self.terms.key), self.terms.attributes, self.terms.sources)
+        return subject_of(self.terms)
 
 
 def believed_as_of(belief: Belief, tables: DeltaTables, known_at: datetime, valid_at: datetime | None) -> DataFrame:
@@ -63,8 +63,7 @@ def believed_as_of(belief: Belief, tables: DeltaTables, known_at: datetime, vali
     terms = evidence_terms(entity, tables, tables.checkpoint(entity.assertions, str(entity.timeline)).position)
     rule = in_force(belief.rules, known_at)
     if rule is None:  # before the first rule nothing was believed
-        subject = Subject(tuple(terms.key), terms.attributes, terms.sources)
-        return tables.session.createDataFrame([], belief_schema(dict(terms.key), subject))
+        return tables.session.createDataFrame([], belief_schema(dict(terms.key), subject_of(terms)))
     return answered(Question(belief, terms, rule, known_at, valid_at), tables)
 
 

@@ -125,7 +125,7 @@ class Ground:
     @property
     def subject(self) -> Subject:
         """Whom and what it is about."""
-        return Subject(tuple(self.terms.key), self.terms.attributes, self.terms.sources)
+        return subject_of(self.terms)
 
     def evidence(self, until: int) -> DataFrame:
         """The assertions that count, up to a batch; of their columns those that a belief can depend on."""
@@ -171,6 +171,11 @@ class _Concerned:
         if held is None:
             return only_inserts(fresh, form), form
         return acts_between(self.recent(fresh, form).select(*(col(name) for name in form.columns)), held, form), form
+
+
+def subject_of(terms: Terms) -> Subject:
+    """What a belief can be about, given its evidence."""
+    return Subject(tuple(terms.key), terms.attributes, terms.sources)
 
 
 def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged | None:

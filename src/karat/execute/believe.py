@@ -21,7 +21,7 @@ from karat.execute.acts import write
 from karat.execute.belief_step import Ground, Judged, Step, judge
 from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
-from karat.execute.evidence import APPEND_ONLY, LIVE_APART, ensure, speakers, terms_of
+from karat.execute.evidence import APPEND_ONLY, LIVE_APART, ensure, terms_of, told_by_evidence
 from karat.execute.outcome import Outcome
 from karat.execute.tables import Layout
 from karat.execute.world import World
@@ -148,11 +148,9 @@ def _seat(belief: Belief, tables: DeltaTables, world: World) -> Seat:
 
 def evidence_terms(entity: Entity, tables: DeltaTables, position: Mapping[str, Any]) -> Terms:
     """How the evidence is to be read; its last commit tells what never happened, so that it need not be looked for."""
-    sources = position.get("sources")
-    terms = terms_of(entity, tables, tuple(sorted(sources)) if sources is not None else speakers(entity, tables))
-    if "sweeps" not in position:
-        return terms
-    return replace(terms, swept=bool(position["sweeps"]), shown_apart=bool(position.get("apart")))
+    told = position if "sweeps" in position else told_by_evidence(entity, tables)
+    terms = terms_of(entity, tables, tuple(sorted(told["sources"])))
+    return replace(terms, swept=bool(told["sweeps"]), shown_apart=bool(told["apart"]))
 
 
 def _reached(seat: Seat, mirrored: str | None) -> Reached | None:

@@ -43,15 +43,13 @@ def terms_of(entity: Entity, tables: DeltaTables, sources: tuple[str, ...]) -> T
 
 def speakers(entity: Entity, tables: DeltaTables) -> tuple[str, ...]:
     """Every source system that has ever spoken, by the evidence itself."""
-    if not tables.exists(entity.assertions):
-        return ()
-    return tuple(sorted(row[0] for row in tables.read(entity.assertions).select(SOURCE_SYSTEM).distinct().collect()))
+    return tuple(told_by_evidence(entity, tables)["sources"])
 
 
 def told_by_evidence(entity: Entity, tables: DeltaTables) -> dict[str, Any]:
     """What the last commit would have said, by the evidence itself: who has ever spoken, how far, and about everything at once."""
     if not tables.exists(entity.assertions):
-        return {"sources": []}
+        return {"sources": [], "reached": {}, "sweeps": {}, "apart": [], "unseen": None}
     counts = F.col(TIME_BASIS).isNotNull()
     apart = counts & is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
     at = F.unix_micros(EVENT_TS)
