@@ -11,15 +11,23 @@ from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,
+    BATCH_SEQ,
     BK,
     COPIES,
+    ENTITY_TYPE,
     EVENT_TS,
+    EXTRA,
+    EXTRACTION_VERSION,
+    HASH_VERSION,
     INGEST_TS,
     INHERITED,
+    PAYLOAD,
     RECORD_HASH,
     RUN_ID,
     SOURCE_FILE,
+    SOURCE_PATH,
     SOURCE_SYSTEM,
+    SOURCE_TYPE,
     STATEMENT_HASH,
     TIME_BASIS,
     col,
@@ -27,6 +35,8 @@ from karat.temporal.columns import (
 
 ARRIVES = "__karat_arrives"
 """Working: whether the row is of this batch, rather than on record."""
+UNHEARD = (SOURCE_TYPE, SOURCE_PATH, BATCH_SEQ, ENTITY_TYPE, INHERITED, ATTR_HASH, HASH_VERSION, COPIES, EXTRA, PAYLOAD, EXTRACTION_VERSION)
+"""Columns of an assertion that nobody inherits."""
 
 
 def collapsed_copies(rows: DataFrame) -> DataFrame:
@@ -48,14 +58,19 @@ def complete_as_said(arriving: DataFrame) -> DataFrame:
     return arriving.withColumn(INHERITED, nobodys_word())
 
 
+def heard(prior: DataFrame) -> DataFrame:
+    """What of prior assertions can be inherited or decides by whom; whole documents, which may be large, are left where they are."""
+    return prior.drop(*UNHEARD)
+
+
 def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFrame:
     """The arriving rows with what they left unsaid, taken from the prior assertions about their keys and from each other.
 
-    Grain: one row per arriving row. `prior` has the columns of the assertions table.
+    Grain: one row per arriving row. `prior` are rows of the assertions table, at least as much of them as is `heard`.
     """
     fresh = arriving.transform(complete_as_said).withColumn(ARRIVES, F.lit(True))
-    known = prior.select(*(col(name) for name in fresh.columns if name != ARRIVES)).withColumn(ARRIVES, F.lit(False))
-    everything = fresh.unionByName(known)
+    unknown = [name for name in prior.columns if name not in fresh.columns]
+    everything = fresh.unionByName(prior.drop(*unknown).withColumn(ARRIVES, F.lit(False)), allowMissingColumns=True)
     takes_part = F.col(TIME_BASIS).isNotNull()
     about_keys = _timed(everything.where(takes_part & F.col(BK).isNotNull()), BK)
     of_sources = _timed(everything.where(takes_part & F.col(BK).isNull()), SOURCE_SYSTEM)

@@ -19,7 +19,7 @@ from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
-from karat.temporal.columns import BK, IS_SOURCE_CURRENT, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
+from karat.temporal.columns import BK, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
 from karat.temporal.difference import only_inserts
 from karat.temporal.moments import moment
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among
@@ -169,15 +169,13 @@ def _relevant(arrivals: Arrivals, span: DataFrame, ground: Ground) -> DataFrame:
 def _since(ground: Ground, since: datetime | None, near: Column | None = None) -> DataFrame:
     """The versions that end at or after a time.
 
-    The live ones are kept apart and looked up as such; of the closed ones the literal keeps files of older ones unopened. Facts have
-    no end.
+    By the end alone, in one look: the live ones, which are kept apart, have none, and the literal keeps files of older ones unopened.
+    Facts have no end.
     """
     held = ground.held if near is None else ground.held.where(near)
     if ground.terms.is_transaction or since is None:
         return held
-    is_live = F.col(IS_SOURCE_CURRENT) == F.lit(True)
-    recent = (F.col(IS_SOURCE_CURRENT) == F.lit(False)) & (F.col(SOURCE_EFFECTIVE_TO) >= moment(since))
-    return held.where(is_live).unionByName(held.where(recent))
+    return held.where(F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) >= moment(since)))
 
 
 def _any_tangled(relevant: DataFrame, span: DataFrame, terms: Terms) -> bool:

@@ -1,5 +1,7 @@
 """One step of a belief: from the evidence of one batch to that of a later one, for whom it concerns."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -87,10 +89,12 @@ class Judged:
     conflicts: Acts
     present: Acts | None
     """What differs of what is believed now, where that was compared; otherwise it follows from the history's acts."""
-    receipts: DataFrame | None
+    receipts: Callable[[], DataFrame | None]
+    """Waits for what the step changed about the past: nobody but its own table needs it."""
 
     def receipts_of(self, stamp: RunStamp) -> DataFrame | None:
         """The receipts with the run that writes them; None when there are none."""
+        found = self.receipts()
         before = None if self.step.former is None else self.step.former.version
         stamped = {
             RULE_VERSION: F.lit(self.step.rule.version),
@@ -98,7 +102,7 @@ class Judged:
             "run_id": F.lit(stamp.run_id),
             "restated_at": moment(stamp.started_at),
         }
-        return self.receipts.withColumns(stamped) if self.receipts is not None else None
+        return found.withColumns(stamped) if found is not None else None
 
     def puts(self, subject: Subject) -> Merge | None:
         """What is believed now of those whose last period differs; None when nobody's does. Who has none any more is deleted."""
@@ -180,12 +184,20 @@ def subject_of(terms: Terms) -> Subject:
 
 def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged | None:
     """Everything the step changes, computed; nothing is written yet. None when nothing new was said under the same rule."""
+    with judging(step, ground, compare_present=compare_present) as judged:
+        return judged
+
+
+@contextmanager
+def judging(step: Step, ground: Ground, *, compare_present: bool = False) -> Iterator[Judged | None]:
+    """The same, with the receipts still under way: they are there when this ends, and till then few rows are interpreted."""
     session, tables, belief, subject = ground.tables.session, ground.tables, ground.belief, ground.subject
     session.conf.set("spark.sql.adaptive.enabled", "false")
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")  # what is merged is computed once already
     concerned = _concerned(step, ground)
     if not concerned.read and not step.of_all:
-        return None
+        yield None
+        return
     if concerned.keys is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(1 + concerned.read // ROWS_PER_PARTITION))
     forms = [(history_form(subject), belief.history), (conflicts_form(subject), belief.conflicts)]
@@ -198,7 +210,7 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
         fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
         with beside(session, lambda: _computed(_receipts(step, concerned.rows, told, ground))) as receipts:
             acts = all_settled([concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held, forms, strict=False)])
-            return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, receipts())
+            yield Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, receipts)
 
 
 def _concerned(step: Step, ground: Ground) -> _Concerned:

@@ -1,15 +1,16 @@
 """A belief brought up to date with the evidence: what is new about whom, judged by the rule in force, in four commits.
 
-receipts   first, and only they cannot be made again once the others have moved on
-conflicts  rows that differ; a rerun finds the same difference, or none
-current    likewise, and beside them
+receipts   follow from the evidence and from how far the history has come, so they can be made until that moves on
+current    beside them: rows that differ; a rerun finds the same difference, or none
+conflicts  likewise
 history    last: its commit says which batch of the evidence and which rule the belief has reached
 
 A crash in between leaves the history behind. The next run then takes the same step once more, without the receipts that are there.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from karat.config.names import TableName
 from karat.config.resolved import Belief, Entity
 from karat.config.rules import Rule, in_force
 from karat.execute.acts import write
-from karat.execute.belief_step import Ground, Judged, Step, judge
+from karat.execute.belief_step import Ground, Judged, Step, judge, judging
 from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import APPEND_ONLY, LIVE_APART, ensure, terms_of, told_by_evidence
@@ -125,7 +126,8 @@ def mend(belief: Belief, world: World) -> None:
         return
     seat = _seat(belief, tables, world)
     end = Reached(judged.step.until, judged.step.rule.version)
-    _written(seat, judged, end)
+    with _present_beside(seat, judged, end) as present:
+        _written(seat, judged, end, present)
 
 
 @dataclass(frozen=True)
@@ -201,22 +203,27 @@ def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
     former = None if start is None else next((rule for rule in belief.rules if rule.version == start.version), None)
     step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version))
     was_lost = seat.tables.version(belief.table) == 0 < seat.tables.version(belief.history)
-    judged = judge(step, seat.ground, compare_present=was_lost)
-    if judged is None:
-        return Stepped(0, Written(), 0, changed=False)
-    receipts = _receipts_written(seat, judged, end)
-    wrote = _written(seat, judged, end)
+    with ExitStack() as stack:
+        with judging(step, seat.ground, compare_present=was_lost) as judged:
+            if judged is None:
+                return Stepped(0, Written(), 0, changed=False)
+            present = stack.enter_context(_present_beside(seat, judged, end))
+            receipts = _receipts_written(seat, judged, end)
+        wrote = _written(seat, judged, end, present)
     return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
 
 
-def _written(seat: Seat, judged: Judged, end: Reached) -> list[Written]:
+def _written(seat: Seat, judged: Judged, end: Reached, present: Callable[[], Written]) -> list[Written]:
     """Conflicts, the present and, last, the history, whose commit says how far the belief has come."""
     belief, tables = seat.belief, seat.tables
     position = {"rules": _rules_used(seat, end), "known_at": seat.world.stamp.started_at.isoformat()}
-    with beside(tables.session, lambda: _present_written(_apart(seat), judged, end)) as present:
-        differing = write(judged.conflicts, belief.conflicts, tables, seat.commit(belief.conflicts, end))
-        held = present()
-    return [differing, held, write(judged.history, belief.history, tables, seat.commit(belief.history, end, **position))]
+    differing = write(judged.conflicts, belief.conflicts, tables, seat.commit(belief.conflicts, end))
+    return [differing, present(), write(judged.history, belief.history, tables, seat.commit(belief.history, end, **position))]
+
+
+def _present_beside(seat: Seat, judged: Judged, end: Reached) -> AbstractContextManager[Callable[[], Written]]:
+    """What is believed now, written beside whatever else is done."""
+    return beside(seat.tables.session, lambda: _present_written(_apart(seat), judged, end))
 
 
 def _apart(seat: Seat) -> Seat:

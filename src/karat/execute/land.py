@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.arrival import collapsed_copies, complete_as_said, leaves_unsaid, reconstructed
+from karat.bronze.arrival import collapsed_copies, complete_as_said, heard, leaves_unsaid, reconstructed
 from karat.bronze.continuation import Past
 from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
 from karat.bronze.shape import assertion_columns
@@ -205,13 +205,13 @@ def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFra
 
 
 def _prior(stamped: DataFrame, tally: Tally, site: Site) -> DataFrame:
-    """What is on record about the keys of statements that leave something unsaid, and of few others. Grain: as the evidence."""
+    """What was said about the keys of statements that leave something unsaid, and of few others. Grain: as the evidence."""
     evidence = site.tables.read(site.entity.assertions)
     if tally.read <= FEW_KEYS:  # what is about others changes nothing, it only takes part in vain
         prior = evidence.where(F.col(BK).isNotNull() & may_be_among(F.col(SK), tally.unsaid_keys))
     else:
         prior = about(evidence, stamped.where(leaves_unsaid(site.terms)).select(SK).distinct())
-    return kept(prior.unionByName(of_sources(evidence)) if site.terms.swept else prior)
+    return kept(heard(prior.unionByName(of_sources(evidence)) if site.terms.swept else prior))
 
 
 def _whole(stamped: DataFrame, prior: DataFrame | None, site: Site) -> DataFrame:

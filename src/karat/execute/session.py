@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from karat.config.settings import SparkSettings
 from karat.errors import SetupError
 from karat.execute.jars import ensure_jars, java_version
+from karat.execute.lookups import remember_lookups
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -117,10 +118,12 @@ def build_session(settings: SparkSettings, name: str) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAppName(name).setMaster(settings.master).setAll(list(session_conf(settings).items()))
     try:
         SparkContext(conf=conf, gateway=_start_jvm(conf))
-        return SparkSession.builder.getOrCreate()
+        session = SparkSession.builder.getOrCreate()
     except Exception as failure:
         message = f"Spark did not start on {settings.master}: {failure}"
         raise SetupError(message, remedy="`karat doctor` tells what is missing; what the JVM printed is above") from failure
+    remember_lookups(session)
+    return session
 
 
 def session_conf(settings: SparkSettings) -> dict[str, str]:
