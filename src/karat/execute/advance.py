@@ -15,6 +15,7 @@ from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Entity
 from karat.execute.acts import Acts, settled_acts
+from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
@@ -145,11 +146,12 @@ def _continued(arrivals: Arrivals, ground: Ground) -> DataFrame:
     with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
         span = kept(spans(new, arrivals.past))
     relevant = kept(_relevant(arrivals, span, ground))
-    with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
-        some_tangled = _any_tangled(relevant, span, ground.terms)
     columns = [col(name) for name in timeline_schema(ground.terms).names]
-    if not some_tangled:
-        return ground.differences(continued(relevant, new, ground.terms), relevant.select(*columns))
+    # mostly none is, and what then follows takes as long to put together as to find out
+    with beside(arrivals.rows.sparkSession, lambda: _any_tangled(relevant, span, arrivals, ground.terms)) as some_tangled:
+        followed = ground.differences(continued(relevant, new, ground.terms), relevant.select(*columns))
+    if not some_tangled():
+        return followed
     woken = span.where(F.col(WOKEN)).select(SK)
     tangled = kept(relevant.where(is_tangled(ground.terms)).select(SK).unionByName(woken).distinct())
     held, clean = (rows.join(F.broadcast(tangled), SK, "left_anti") for rows in (relevant, new))
@@ -178,10 +180,11 @@ def _since(ground: Ground, since: datetime | None, near: Column | None = None) -
     return held.where(F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) >= moment(since)))
 
 
-def _any_tangled(relevant: DataFrame, span: DataFrame, terms: Terms) -> bool:
+def _any_tangled(relevant: DataFrame, span: DataFrame, arrivals: Arrivals, terms: Terms) -> bool:
     """Whether any key's evidence must be asked."""
-    beside = span.select(SK, EARLIEST, WOKEN).join(relevant.drop(EARLIEST, WOKEN), SK, "left")
-    return bool(beside.agg(F.max(F.coalesce(is_tangled(terms), F.col(WOKEN)))).collect()[0][0])
+    together = span.select(SK, EARLIEST, WOKEN).join(relevant.drop(EARLIEST, WOKEN), SK, "left")
+    with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
+        return bool(together.agg(F.max(F.coalesce(is_tangled(terms), F.col(WOKEN)))).collect()[0][0])
 
 
 def _all_said(rows: DataFrame, ground: Ground) -> DataFrame:
