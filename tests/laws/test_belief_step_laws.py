@@ -26,7 +26,9 @@ from tests.support.histories import ARRIVED, Row, as_frame, as_rows, as_table, l
 from tests.support.random_rules import RUNS, as_text, by, random_rules, text
 
 SEED = int(os.environ.get("KARAT_SEED", "20260304"))
-ENTITIES = 80
+ENTITIES, IN_TURN = 80, 200
+"""Fewer of them tell anything where what is said comes roughly in turn."""
+WORLDS = ("only about keys", "truncates too", "complete snapshots too", "truncates too, in turn", "absence too, in turn")
 TABLE = TableName("silver", "thing")
 
 
@@ -44,12 +46,15 @@ class Frames:
         return 1
 
 
-@pytest.mark.parametrize("world", ["only about keys", "truncates too", "complete snapshots too"])
+@pytest.mark.parametrize(
+    "world", ["only about keys", "truncates too", "complete snapshots too", "truncates too, in turn", "absence too, in turn"]
+)
 def test_carried_on_or_made_anew_the_belief_is_the_same(spark: SparkSession, tmp_path: Path, world: str) -> None:
     print(f"KARAT_SEED={SEED}")
     dice = random.Random(f"{SEED} {world}")  # noqa: S311  (histories, not secrets)
     terms, rules = reference_terms(propagate=False), random_rules(dice)
-    evidence = landed(random_runs(dice, entities=ENTITIES, runs=RUNS, world=world), terms)
+    said = random_runs(dice, entities=IN_TURN if "in turn" in world else ENTITIES, runs=RUNS, world=world)
+    evidence = landed(said, terms)
     ground = Ground(Belief("thing", thing(), TABLE, tuple(rules)), spark_terms(propagate=False), Frames(spark.newSession()))  # type: ignore[arg-type]
     held: dict[str, list[Row]] = {"history": [], "current": [], "conflicts": []}
     before: tuple[int, datetime] | None = None

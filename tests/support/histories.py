@@ -158,14 +158,19 @@ def landed(runs: Iterable[Sequence[Row]], terms: ReferenceTerms) -> list[Row]:
 
 
 def random_runs(dice: random.Random, *, entities: int, runs: int, world: str = "only about keys", repeats: float = 0) -> list[list[Row]]:
-    """Runs that hand over what is said about many entities, some of it twice, in no order."""
+    """Runs that hand over what is said about many entities, some of it twice, in no order; in some worlds roughly in turn, and again."""
+    in_turn = "in turn" in world
+    repeats = repeats or 0.5 * in_turn
     statements = [row for number in range(entities) for row in random_statements(dice, f"e{number}", list(RANKS), repeats)]
     statements += [row for row in statements if dice.random() < 0.2]
     statements += random_source_statements(dice, world)
     dice.shuffle(statements)
+    if in_turn:
+        statements.sort(key=lambda row: min(row["source_event_ts"], row["snapshot_ts"] or row["source_event_ts"]))
     handed: list[list[Row]] = [[] for _ in range(runs)]
-    for row in statements:
-        run = dice.randrange(runs)
+    for number, row in enumerate(statements):
+        due = int(runs * number / len(statements) + dice.uniform(-0.2, 0.2))
+        run = min(max(due, 0), runs - 1) if in_turn else dice.randrange(runs)
         handed[run].append(arrived(row, run, f"f{dice.randrange(3)}.json", dice.choice([1, 1, 3])))
     return handed
 

@@ -9,6 +9,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from karat.bronze.overtaken import heard_since
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import statements
 from karat.config.names import TableName
@@ -143,6 +144,7 @@ class _Concerned:
     """The evidence about whom a step concerns, and how much of it is new."""
 
     rows: DataFrame
+    """What can matter from `since` on."""
     keys: DataFrame | None
     """None: everybody."""
     read: int
@@ -174,7 +176,8 @@ class _Concerned:
         """What is to be done to the held rows."""
         if held is None:
             return only_inserts(fresh, form), form
-        return acts_between(self.recent(fresh, form).select(*(col(name) for name in form.columns)), held, form), form
+        recent = self.recent(fresh, form).select(*(col(name) for name in form.columns))
+        return acts_between(recent, held, form, since=self.since), form
 
 
 def subject_of(terms: Terms) -> Subject:
@@ -232,8 +235,11 @@ def _concerned(step: Step, ground: Ground) -> _Concerned:
         near = bitmaps(found["keys"])
     keys = kept(spoken_of.distinct())
     rows = _about(evidence, keys, near)
-    rows = kept(rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows)
-    return _Concerned(rows, keys, found["read"], from_micros(found["first"]) if found["read"] else None, near)
+    rows = rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows
+    since = from_micros(found["first"]) if found["read"] else None
+    if since is not None and not ground.terms.is_transaction:
+        rows = heard_since(rows, ground.terms, since)
+    return _Concerned(kept(rows), keys, found["read"], since, near)
 
 
 def _about(rows: DataFrame, keys: DataFrame, near: Bitmaps | None) -> DataFrame:

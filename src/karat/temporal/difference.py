@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.temporal.columns import ACT, Names, quoted
+from karat.temporal.moments import micros_of
 from karat.temporal.sql import Sql
 
 WAS_LIVE = "__karat_was_live"
@@ -26,16 +28,32 @@ class Form:
     """The column of the identity that says where a row's period begins."""
 
 
-def acts_between(fresh: DataFrame, held: DataFrame, form: Form, unseen: Iterable[str] = ()) -> DataFrame:
-    """The acts that turn held rows into fresh ones. Grain: one row per row that differs; a difference in `unseen` columns is none."""
+def acts_between(fresh: DataFrame, held: DataFrame, form: Form, unseen: Iterable[str] = (), since: datetime | None = None) -> DataFrame:
+    """The acts that turn held rows into fresh ones. Grain: one row per row that differs; a difference in `unseen` columns is none.
+
+    With `since`, rows are those that reach that time or begin later. Of each entity at most one begins before; it is the same on both
+    sides, wherever the fresh one is thought to begin, and keeps the beginning that is held.
+    """
     compared = [name for name in form.columns if name not in form.identity and name not in set(unseen)]
-    same = F.expr(" AND ".join(f"new.{quoted(name)} = old.{quoted(name)}" for name in form.identity))
+    same = F.expr(
+        " AND ".join(f"{_told_apart('new', name, form, since)} = {_told_apart('old', name, form, since)}" for name in form.identity)
+    )
     joined = fresh.alias("new").join(held.alias("old"), on=same, how="full_outer")
     is_new, is_gone = (f"{side}.{quoted(form.identity[0])} IS NULL" for side in ("old", "new"))
     act = f"CASE WHEN {is_new} THEN 'insert' WHEN {is_gone} THEN 'delete' WHEN {_differs(compared, fresh)} THEN 'update' END"
-    values = [f"if({is_gone}, old.{quoted(name)}, new.{quoted(name)}) AS {quoted(name)}" for name in form.columns]
+    values = [
+        f"if({is_new if name in form.identity else 'NOT ' + is_gone}, new.{quoted(name)}, old.{quoted(name)}) AS {quoted(name)}"
+        for name in form.columns
+    ]
     was_live = f"coalesce(old.{form.live}, true) AS {WAS_LIVE}" if form.live else f"true AS {WAS_LIVE}"
     return joined.selectExpr(f"{act} AS {ACT}", was_live, *values).where(F.col(ACT).isNotNull())
+
+
+def _told_apart(side: str, name: str, form: Form, since: datetime | None) -> Sql:
+    """What a column of the identity counts as; all beginnings before a time are one, the last moment before it."""
+    if since is None or name != form.start:
+        return f"{side}.{quoted(name)}"
+    return f"greatest({side}.{quoted(name)}, timestamp_micros({micros_of(since) - 1}))"
 
 
 def only_inserts(fresh: DataFrame, form: Form) -> DataFrame:
