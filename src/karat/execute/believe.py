@@ -31,7 +31,7 @@ from karat.silver.belief_shape import belief_schema, conflicts_schema, history_s
 from karat.state.commits import Checkpoint, Commit, Written
 from karat.state.rules_used import check_unedited
 from karat.telemetry.events import Rows
-from karat.temporal.columns import IS_CURRENT
+from karat.temporal.columns import BK, IS_CURRENT, VALID_FROM, VALID_TO
 
 _MIRRORED = re.compile(r"batch (\d+), rule version (\d+)")
 
@@ -187,11 +187,11 @@ def _prepare(seat: Seat) -> None:
     """All four tables exist afterwards and have every column."""
     belief, key, subject = seat.belief, dict(seat.ground.terms.key), seat.ground.subject
     opened = Commit(str(belief.table), 0, seat.world.stamp.run_id, seat.world.config.hash)
-    live_apart = Layout((IS_CURRENT,), LIVE_APART)
+    live_apart = Layout((IS_CURRENT,), (BK, VALID_FROM, VALID_TO), LIVE_APART)
     for name, schema, layout in (
-        (belief.restatements, restatements_schema(key), Layout((), APPEND_ONLY)),
-        (belief.conflicts, conflicts_schema(key), Layout((), LIVE_APART)),
-        (belief.table, belief_schema(key, subject), Layout((), LIVE_APART)),
+        (belief.restatements, restatements_schema(key), Layout((), (BK, VALID_FROM, VALID_TO), APPEND_ONLY)),
+        (belief.conflicts, conflicts_schema(key), Layout((), (BK,), LIVE_APART)),
+        (belief.table, belief_schema(key, subject), Layout((), (BK,), LIVE_APART)),
         (belief.history, history_schema(key, subject), live_apart),
     ):
         ensure(name, schema, layout, seat.tables, opened)

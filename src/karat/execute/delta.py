@@ -68,6 +68,7 @@ class DeltaTables:
             self.session.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(name.catalog or '')}.{quoted(name.schema)}")
         mapping = any(letter in field.name for field in schema for letter in UNUSUAL_IN_A_NAME)
         properties = {**ALWAYS, **layout.properties, **({"delta.columnMapping.mode": "name"} if mapping else {})}
+        properties |= {"delta.dataSkippingStatsColumns": ",".join(layout.bounded)} if layout.bounded else {}
         columns = ", ".join(_column_sql(field) for field in schema)
         partitions = ", ".join(quoted(column) for column in layout.partition_by)
         sql = f"CREATE TABLE IF NOT EXISTS {self._sql_name(name)} ({columns}) USING delta"
@@ -167,6 +168,8 @@ class DeltaTables:
 
     def compact(self, name: TableName, by: Sequence[str]) -> None:
         """Small files joined; with columns, rows that are close in them are laid close together."""
+        # a table made before its layout said what files note may note nothing of these columns; close together is worth something still
+        self.session.conf.set("spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled", "false")
         optimize = self._table(name).optimize()
         optimize.executeZOrderBy(*by) if by else optimize.executeCompaction()
 

@@ -17,7 +17,20 @@ from karat.errors import ConfigError
 from karat.execute.delta import DeltaTables
 from karat.execute.tables import Layout
 from karat.state.commits import Commit
-from karat.temporal.columns import BK, EVENT_TS, IS_SOURCE_CURRENT, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS
+from karat.temporal.columns import (
+    BATCH_SEQ,
+    BK,
+    EFFECTIVE_FROM,
+    EFFECTIVE_TO,
+    EVENT_TS,
+    INGEST_TS,
+    IS_SOURCE_CURRENT,
+    SK,
+    SNAPSHOT_TS,
+    SOURCE_EFFECTIVE_TO,
+    SOURCE_SYSTEM,
+    TIME_BASIS,
+)
 from karat.temporal.moments import from_micros
 
 APPEND_ONLY = {"delta.appendOnly": "true"}
@@ -76,8 +89,9 @@ def told_by_evidence(entity: Entity, tables: DeltaTables) -> dict[str, Any]:
 def prepare(entity: Entity, terms: Terms, tables: DeltaTables, commit: Commit) -> None:
     """Both tables exist afterwards and have every column."""
     opened = Commit(commit.stage, 0, commit.run_id, commit.config_hash)
-    ensure(entity.assertions, assertions_schema(terms), Layout((), APPEND_ONLY), tables, opened)
-    layout = Layout((), LIVE_APART) if terms.is_transaction else Layout((IS_SOURCE_CURRENT,), LIVE_APART)
+    ensure(entity.assertions, assertions_schema(terms), Layout((), (BK, EVENT_TS, INGEST_TS, BATCH_SEQ), APPEND_ONLY), tables, opened)
+    live_apart = () if terms.is_transaction else (IS_SOURCE_CURRENT,)
+    layout = Layout(live_apart, (BK, EFFECTIVE_FROM, EFFECTIVE_TO, SOURCE_EFFECTIVE_TO), LIVE_APART)
     ensure(entity.timeline, timeline_schema(terms), layout, tables, opened)
 
 

@@ -16,7 +16,7 @@ from karat.execute.delta import DeltaTables
 from karat.execute.evidence import speakers, terms_of
 from karat.execute.world import World
 from karat.state.commits import Commit, Written
-from karat.temporal.columns import SK
+from karat.temporal.columns import BK
 
 SMALL_FILE = 32 * 1024 * 1024
 """Files below this are worth joining."""
@@ -81,7 +81,7 @@ def _tables(of: Entity | Belief) -> tuple[TableName, ...]:
 
 def _layout(of: Entity | Belief, name: TableName) -> tuple[str, ...]:
     """The columns by which rows are laid close together: whatever is about one key; refused rows have none."""
-    return () if isinstance(of, Entity) and name == of.quarantine else (SK,)
+    return () if isinstance(of, Entity) and name == of.quarantine else (BK,)
 
 
 def mend_timeline(entity: Entity, world: World) -> Written:

@@ -40,6 +40,8 @@ class Layout:
     """How a new table is laid out."""
 
     partition_by: tuple[str, ...] = ()
+    bounded: tuple[str, ...] = ()
+    """Columns whose least and greatest value every file notes, so that it can stay unopened; none: the format chooses, the first few."""
     properties: Mapping[str, str] = field(default_factory=dict)
 
 

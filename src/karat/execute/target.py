@@ -75,7 +75,7 @@ def curated_merge(rows: DataFrame, batch_columns: Sequence[str], table: CuratedT
 def _layout(table: CuratedTable) -> Layout:
     """Current versions apart from closed ones, so that a batch meets only the former; deletion vectors, so a change rewrites no file."""
     properties = {"delta.enableDeletionVectors": "true", HASH_PROPERTY: table.hash}
-    return Layout((table.current,) if table.scd_type == 2 else (), properties)  # noqa: PLR2004  (SCD type 2)
+    return Layout((table.current,) if table.scd_type == 2 else (), (), properties)  # noqa: PLR2004  (SCD type 2)
 
 
 def _check_hash(table: CuratedTable, tables: DeltaTables) -> None:
