@@ -68,6 +68,8 @@ class Past:
     """Sources whose snapshots carry rows of another time than their own: their rows can bring a key back."""
     unseen: datetime | None = None
     """Up to when versions may have absorbed statements without showing it, because sightings are lazy; None: they show all."""
+    behind: Mapping[str, datetime] | None = None
+    """Source to the last arrival of a batch in which it spoke of a time it had reached before; None: nobody knows."""
 
 
 def spans(new: DataFrame, past: Past) -> DataFrame:

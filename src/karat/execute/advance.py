@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.again import keys_with_news
@@ -24,6 +24,7 @@ from karat.temporal.columns import BK, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, T
 from karat.temporal.difference import only_inserts
 from karat.temporal.moments import moment
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among
+from karat.temporal.sql import Sql
 
 FEW = 500_000
 """Up to here a batch's keys are broadcast."""
@@ -43,7 +44,7 @@ class Arrivals:
     count: int | None = None
     """Of how many keys at most; None: unknown, taken to be many."""
     since: datetime | None = None
-    """The first time it speaks of."""
+    """It speaks of nothing before this."""
     near: DataFrame | None = None
     """The held versions that can matter to it, and few others, where they were looked up already: see `versions_near`."""
 
@@ -109,7 +110,7 @@ def settled_changes(arrivals: Arrivals, ground: Ground) -> Acts:
 
 def versions_near(ground: Ground, keys: Bitmaps, since: datetime | None) -> DataFrame:
     """The held versions of these keys, and of few others, that can matter to statements from a time on. Grain: as the timeline's."""
-    return _since(ground, since, may_be_among(col(SK), keys))
+    return _since(ground, since, may_be_among(SK, keys))
 
 
 def with_news(arrivals: Arrivals, ground: Ground) -> Arrivals:
@@ -168,7 +169,7 @@ def _relevant(arrivals: Arrivals, span: DataFrame, ground: Ground) -> DataFrame:
     return beside if ground.terms.is_transaction else beside.where(still_matters())
 
 
-def _since(ground: Ground, since: datetime | None, near: Column | None = None) -> DataFrame:
+def _since(ground: Ground, since: datetime | None, near: Sql | None = None) -> DataFrame:
     """The versions that end at or after a time.
 
     By the end alone, in one look: the live ones, which are kept apart, have none, and the literal keeps files of older ones unopened.

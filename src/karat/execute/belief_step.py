@@ -38,6 +38,7 @@ from karat.temporal.columns import (
     EXTRA,
     EXTRACTION_VERSION,
     HASH_VERSION,
+    INGEST_TS,
     INHERITED,
     IS_CURRENT,
     PAYLOAD,
@@ -52,7 +53,7 @@ from karat.temporal.columns import (
     col,
 )
 from karat.temporal.difference import WAS_LIVE, Form, acts_between, only_inserts
-from karat.temporal.moments import from_micros, moment
+from karat.temporal.moments import from_micros, moment, roughly
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, bitmaps, may_be_among, sketched
 
 FEW = 500_000
@@ -115,8 +116,8 @@ class Judged:
         gone = last.where(F.col(ACT) == "delete").select(F.lit("delete").alias(ACT), *map(col, form.columns))
         rows = fresh.unionByName(gone.join(fresh.select(SK), SK, "left_anti")) if self.step.of_all else fresh
         updated = [name for name in form.columns if name != SK]
-        near = self.history.near(self.history.kinds)
-        return Merge(rows, f"{TARGET}.{SK} = {SOURCE}.{SK}", ACT, updated, form.columns, deletes=self.step.of_all, near=near)
+        on = [*self.history.near(self.history.kinds), f"{TARGET}.{SK} = {SOURCE}.{SK}"]
+        return Merge(rows, " AND ".join(on), ACT, updated, form.columns, deletes=self.step.of_all)
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,12 @@ class Ground:
         """Whom and what it is about."""
         return subject_of(self.terms)
 
-    def evidence(self, until: int) -> DataFrame:
-        """The assertions that count, up to a batch; of their columns those that a belief can depend on."""
+    @property
+    def evidence(self) -> DataFrame:
+        """The assertions that count; of their columns those that a belief can depend on."""
         rows = self.tables.read(self.belief.entity.assertions)
         told = [col(name) for name in rows.columns if name not in BESIDE_THE_POINT]
-        return rows.where(F.col(TIME_BASIS).isNotNull() & (F.col(BATCH_SEQ) <= until)).select(*told)
+        return rows.where(F.col(TIME_BASIS).isNotNull()).select(*told)
 
 
 @dataclass(frozen=True)
@@ -218,33 +220,40 @@ def judging(step: Step, ground: Ground, *, compare_present: bool = False) -> Ite
 
 def _concerned(step: Step, ground: Ground) -> _Concerned:
     """Whom the step concerns: those somebody newly speaks of, all of a source that newly spoke of everything, or everybody."""
-    evidence = ground.evidence(step.until)
-    new = evidence if step.since is None else evidence.where(F.col(BATCH_SEQ) > step.since)
+    evidence, in_time = ground.evidence, F.col(BATCH_SEQ) <= step.until
+    new = evidence.where(in_time if step.since is None else in_time & (F.col(BATCH_SEQ) > step.since))
+    new = new.select(BK, SK, SOURCE_SYSTEM, EVENT_TS, SNAPSHOT_TS, INGEST_TS)
+    new = new if step.of_all else kept(new)  # counted and searched for, both from here
     found = new.agg(
         F.count(F.lit(1)).alias("read"),
         F.collect_set(F.when(F.col(BK).isNull(), F.col(SOURCE_SYSTEM))).alias("sweeping"),
         F.min(F.unix_micros(F.least(EVENT_TS, SNAPSHOT_TS))).alias("first"),
+        F.max(F.unix_micros(INGEST_TS)).alias("heard"),
         sketched(F.col(SK)).alias("keys"),
     ).collect()[0]
     if step.of_all or found["read"] > FEW:
-        return _Concerned(evidence, None, found["read"], None)
+        return _Concerned(evidence.where(in_time), None, found["read"], None)
     spoken_of, near = new.where(F.col(BK).isNotNull()).select(SK), None
     if found["sweeping"]:
-        spoken_of = spoken_of.unionByName(evidence.where(F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*found["sweeping"])).select(SK))
+        of_theirs = in_time & F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*found["sweeping"])
+        spoken_of = spoken_of.unionByName(evidence.where(of_theirs).select(SK))
     elif found["read"] <= FEW_KEYS:
         near = bitmaps(found["keys"])
     keys = kept(spoken_of.distinct())
-    rows = _about(evidence, keys, near)
+    since = roughly(from_micros(found["first"]), from_micros(found["heard"])) if found["read"] else None
+    # the search names no batch and no time, so that Spark has compiled it before; its few finds are sorted out by numbers
+    rows = kept(_about(evidence, keys, near))
     rows = rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows
-    since = from_micros(found["first"]) if found["read"] else None
-    if since is not None and not ground.terms.is_transaction:
-        rows = heard_since(rows, ground.terms, since)
-    return _Concerned(kept(rows), keys, found["read"], since, near)
+    with interpreted(ground.tables.session, few=found["read"] <= FEW_TO_INTERPRET):
+        rows = rows.where(in_time)
+        if since is not None and not ground.terms.is_transaction:
+            rows = heard_since(rows, ground.terms, since)
+        return _Concerned(kept(rows), keys, found["read"], since, near)
 
 
 def _about(rows: DataFrame, keys: DataFrame, near: Bitmaps | None) -> DataFrame:
     """The rows about these keys; where a sketch of them leaves few others, both sides are few and no broadcast is worth its job."""
-    return about(rows, keys) if near is None else about(rows.where(may_be_among(F.col(SK), near)), keys, few=False)
+    return about(rows, keys) if near is None else about(rows.where(may_be_among(SK, near)), keys, few=False)
 
 
 def _receipts(step: Step, rows: DataFrame, told: DataFrame, ground: Ground) -> DataFrame | None:

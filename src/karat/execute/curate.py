@@ -131,7 +131,7 @@ def _near(rows: DataFrame, held: DataFrame, size: Measure, table: CuratedTable) 
     if table.scd_type == 2 and not table.place_late:  # noqa: PLR2004  (SCD type 2)
         held = held.where(col(table.current) == F.lit(True))
     if size.keys and size.rows <= FEW_KEYS:
-        return held.where(may_be_among(col(PK_HASH), size.keys))
+        return held.where(may_be_among(PK_HASH, size.keys))
     wanted = rows.select(PK_HASH)
     return held.join(F.broadcast(wanted) if size.rows <= SMALL_BATCH else wanted, PK_HASH, "left_semi")
 

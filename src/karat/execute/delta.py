@@ -4,10 +4,11 @@ The transaction id and the commit's metadata travel as session settings, so ever
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from delta import DeltaTable
 from delta.exceptions import DeltaConcurrentModificationException
@@ -17,7 +18,7 @@ from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
-from karat.execute.tables import SOURCE, TARGET, Layout, Merge
+from karat.execute.tables import SOURCE, TARGET, Layout, Merge, Replacement
 from karat.state.commits import (
     Checkpoint,
     Commit,
@@ -36,6 +37,7 @@ RECENT = 50
 """How many commits are looked at first for a checkpoint; the whole log only if it is not among them."""
 
 ALWAYS = {"delta.enableChangeDataFeed": "true"}
+_NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 UNUSUAL_IN_A_NAME = " ,;{}()\n\t="
 """Letters Parquet does not take in a column's name; column mapping makes them possible."""
 
@@ -97,8 +99,7 @@ class DeltaTables:
 
     def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """One MERGE, one commit; Delta itself makes none when no row is touched."""
-        on = F.expr(merge.on) if merge.near is None else merge.near & F.expr(merge.on)
-        builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), on)
+        builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), merge.on)
         says = None if merge.act is None else f"{SOURCE}.{quoted(merge.act)}"
         if merge.update:
             builder = builder.whenMatchedUpdate(says and f"{says} IN ('update', 'put')", set=_from_source(merge.update))
@@ -111,6 +112,16 @@ class DeltaTables:
             return Written(found[0]["num_inserted_rows"], found[0]["num_updated_rows"], found[0]["num_deleted_rows"]) if found else None
 
         return self._committed(into, commit, act)
+
+    def replace(self, change: Replacement, into: TableName, commit: Commit) -> Written:
+        """Rows in the place of others, one commit; what Delta counts must be what was meant."""
+        options = {"replaceOn": change.on, "targetAlias": TARGET}
+        found = self._write(change.rows.alias(SOURCE), into, commit, "overwrite", options)
+        meant = change.meant
+        if (found.inserted, found.deleted) != (meant.inserted + meant.updated, meant.updated + meant.deleted):
+            message = f"{into}: {found.inserted} rows were written and {found.deleted} taken out, which is not {meant}"
+            raise InternalError(message, remedy="report this; `karat verify` tells what differs, `karat maintain apply` mends it")
+        return meant
 
     def insert(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """A MERGE that is known to find no row again, as what it then is: an append of its rows."""
@@ -186,9 +197,9 @@ class DeltaTables:
             return ".".join(quoted(part) for part in (name.catalog or "", name.schema, name.table))
         return f"{self.lake}/{name.path if name.path is not None else f'{name.schema}/{name.table}'}"
 
-    def _write(self, rows: DataFrame, table: TableName, commit: Commit, mode: str) -> Written:
+    def _write(self, rows: DataFrame, table: TableName, commit: Commit, mode: str, options: Mapping[str, str] = _NO_OPTIONS) -> Written:
         def act() -> Written | None:
-            writer = rows.write.format("delta").mode(mode)
+            writer = rows.write.format("delta").mode(mode).options(**options)
             writer.saveAsTable(self.address(table)) if self._by_name(table) else writer.save(self.address(table))
             return None
 

@@ -3,7 +3,6 @@
 A crash between the two leaves the timeline behind; the next run lets it catch up from the evidence before it reads anything new.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.arrival import collapsed_copies, complete_as_said, heard, leaves_unsaid, reconstructed
+from karat.bronze.arrival import collapsed_copies, complete_as_said, reconstructed
 from karat.bronze.continuation import Past
 from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
 from karat.bronze.shape import assertion_columns
@@ -21,10 +20,11 @@ from karat.config.resolved import Entity
 from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
-from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Ground, settled_changes, versions_near
+from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Ground, settled_changes
+from karat.execute.beforehand import near_versions, prior_of
 from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
-from karat.execute.evidence import about, of_sources, prepare, terms_of, told_by_evidence
+from karat.execute.evidence import prepare, terms_of, told_by_evidence
 from karat.execute.gather import Gathered, gather
 from karat.execute.kept import kept
 from karat.execute.outcome import Outcome
@@ -37,9 +37,8 @@ from karat.execute.world import World
 from karat.plan.stages import Land
 from karat.state.commits import Checkpoint, Commit, Written
 from karat.telemetry.events import Rows
-from karat.temporal.columns import BATCH_SEQ, BK, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID, SK, SOURCE_SYSTEM, TIME_BASIS
-from karat.temporal.moments import from_micros, moment
-from karat.temporal.sketch import FEW_KEYS, may_be_among
+from karat.temporal.columns import BATCH_SEQ, BK, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID, SOURCE_SYSTEM, TIME_BASIS
+from karat.temporal.moments import from_micros, micros_of, moment, roughly
 
 ROWS_PER_PARTITION = 50_000
 
@@ -137,14 +136,19 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     site = replace(site, terms=replace(site.terms, swept=bool(past.sweeps), shown_apart=bool(past.shows_apart)))
     swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
     session = site.tables.session
-    with beside(session, partial(_versions_near, tally, swept, site)) as near:
-        landing, copies = _landing(batch, complete, tally, site)
-        arrivals = Arrivals(landing, swept, past, tally.read, tally.earliest, near())
+    since = tally.earliest and roughly(tally.earliest, site.world.stamp.started_at)
+    with beside(
+        session, lambda: None if swept else near_versions(tally, since, past, replace(site.ground, tables=site.world.tables()))
+    ) as near:
+        stamped = _stamped(batch, complete, site)
+        prior = prior_of(stamped, tally, past, near(), site.ground) if tally.unsaid else None
+        landing, copies = _landing(stamped, prior, tally, site)
+        arrivals = Arrivals(landing, swept, past, tally.read, since, None if (found := near()) is None else found.rows)
     commit = site.commit(
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),
         replayed=list(site.replayed),
-        **_remembered(past, site.watch.remembered(tally.watched), site),
+        **_remembered(past, tally, site),
     )
     with beside(session, partial(site.tables.append, landing, site.entity.assertions, commit)) as appended:
         # what follows from the batch is mostly known without the rest of the evidence, and is written after it
@@ -169,10 +173,8 @@ def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
     return tally
 
 
-def _landing(batch: DataFrame, complete: Complete | None, tally: Tally, site: Site) -> tuple[DataFrame, int]:
+def _landing(stamped: DataFrame, prior: DataFrame | None, tally: Tally, site: Site) -> tuple[DataFrame, int]:
     """What lands, computed; and how many copies were collapsed in it."""
-    stamped = _stamped(batch, complete, site)
-    prior = _prior(stamped, tally, site) if tally.unsaid else None
     with interpreted(site.tables.session, few=tally.read <= FEW_TO_INTERPRET):
         landing = kept(_whole(stamped, prior, site))
         counts = landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0]
@@ -204,30 +206,10 @@ def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFra
     )
 
 
-def _prior(stamped: DataFrame, tally: Tally, site: Site) -> DataFrame:
-    """What was said about the keys of statements that leave something unsaid, and of few others. Grain: as the evidence."""
-    evidence = site.tables.read(site.entity.assertions)
-    if tally.read <= FEW_KEYS:  # what is about others changes nothing, it only takes part in vain
-        prior = evidence.where(F.col(BK).isNotNull() & may_be_among(F.col(SK), tally.unsaid_keys))
-    else:
-        prior = about(evidence, stamped.where(leaves_unsaid(site.terms)).select(SK).distinct())
-    return kept(heard(prior.unionByName(of_sources(evidence)) if site.terms.swept else prior))
-
-
 def _whole(stamped: DataFrame, prior: DataFrame | None, site: Site) -> DataFrame:
     """The rows as assertions, what they left unsaid filled in. Grain: unchanged."""
     filled = stamped.transform(complete_as_said) if prior is None else stamped.transform(reconstructed, prior, site.terms)
     return filled.selectExpr(*assertion_columns(site.terms))
-
-
-def _versions_near(tally: Tally, swept: Sequence[str], site: Site) -> DataFrame | None:
-    """The versions the batch may concern, looked up; None where they are too many to be told beforehand."""
-    if swept or tally.read > FEW_KEYS:
-        return None
-    tables = site.world.tables()
-    tables.session.conf.set("spark.sql.adaptive.enabled", "false")
-    near = versions_near(replace(site.ground, tables=tables), tally.keys, tally.earliest)
-    return kept(near if tally.earliest else near.where(F.lit(False)), now=True)
 
 
 def _followed(acts: Acts, site: Site) -> Written:
@@ -246,16 +228,26 @@ def _past(site: Site, tally: Tally, complete: Complete | None) -> Past:
     swept = [*known, *tally.truncates.items(), *(complete.until.items() if complete else ())]
     unseen = position.get("unseen")
     apart = frozenset(position.get("apart", ())) | tally.shows_apart
-    return Past(latest(swept), apart, None if unseen is None else from_micros(unseen))
+    never: dict[str, datetime] | None = {} if site.previous.sequence == 0 else None
+    behind = {source: from_micros(at) for source, at in position["behind"].items()} if "behind" in position else never
+    return Past(latest(swept), apart, None if unseen is None else from_micros(unseen), behind)
 
 
-def _remembered(past: Past, reached: Mapping[str, Mapping[str, Any]], site: Site) -> dict[str, Any]:
+def _remembered(past: Past, tally: Tally, site: Site) -> dict[str, Any]:
     """What the next batch must know; that sightings were once lazy holds on, whatever is declared later."""
+    reached = site.watch.remembered(tally.watched)
     unseen = site.previous.position.get("unseen")
     if site.ground.is_lazy:
         unseen = max((told["time"] for told in reached.values() if "time" in told), default=unseen)
     sweeps = {source: at.isoformat() for source, at in past.sweeps.items()}
-    return {"sweeps": sweeps, "apart": sorted(past.shows_apart), "reached": reached, "unseen": unseen}
+    return {"sweeps": sweeps, "apart": sorted(past.shows_apart), "reached": reached, "unseen": unseen, "behind": _behind(past, tally, site)}
+
+
+def _behind(past: Past, tally: Tally, site: Site) -> dict[str, int]:
+    """When each source last spoke of a time it had reached before; where nobody knows, now, of all that have ever spoken."""
+    spoke = site.terms.sources if past.behind is None else site.watch.spoke_of_the_past(tally.watched)
+    known = {source: micros_of(at) for source, at in (past.behind or {}).items()}
+    return {**known, **dict.fromkeys(spoke, micros_of(site.world.stamp.started_at))}
 
 
 def _silenced(rows: DataFrame) -> tuple[str, ...]:

@@ -67,11 +67,16 @@ class Watch:
                     now.setdefault(source, {})[what] = told
         return now
 
+    def spoke_of_the_past(self, found: Mapping[str, Any]) -> frozenset[str]:
+        """The sources that spoke of a time they had reached before."""
+        return frozenset(source for place, source in enumerate(self.sources) if found.get(f"back_{place}"))
+
     def _of_source(self, place: str, is_its: Column, before: Mapping[str, Any]) -> dict[str, Column]:
         until, highest = before.get("time"), before.get("sequence")
         at = F.when(is_its, F.unix_micros(EVENT_TS))
         found = {f"time_{place}": F.max(at) if until is None else F.greatest(F.max(at), F.lit(until))}
         if until is not None:
+            found[f"back_{place}"] = F.coalesce(F.max(is_its & (F.col(EVENT_TS) <= moment(from_micros(until)))), F.lit(False))
             # a snapshot repeats what was said long ago: that is its nature
             is_early = is_its & ~is_snapshot() & (F.col(EVENT_TS) < moment(from_micros(until)))
             found[f"early_{place}"] = F.count_if(F.coalesce(is_early, F.lit(False)))

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
@@ -31,8 +31,16 @@ class Merge:
     """The columns an update sets; none: an insert-only merge."""
     insert: Sequence[str] = ()
     deletes: bool = False
-    near: Column | None = None
-    """What holds of every held row an act is about, and of few others."""
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Rows that take the place of held ones: all of them are written, and every held row that one of them matches is gone."""
+
+    rows: DataFrame
+    on: str
+    meant: Written
+    """What that comes to: rows that match nothing are inserted, held ones that are not written again deleted."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,9 @@ class Tables(Protocol):
 
     def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """Rows inserted, updated and deleted in one commit; none at all when nothing differs."""
+
+    def replace(self, change: Replacement, into: TableName, commit: Commit) -> Written:
+        """Rows written in the place of others, in one commit."""
 
     def insert(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """The same for a merge all of whose rows are new."""

@@ -144,9 +144,10 @@ def settled(history: Sequence[LogEntry], commit: Commit) -> Written | None:
 
 
 def written_by(counts: Mapping[str, int]) -> Written:
-    """A commit's own counts in our words, whether it was a MERGE or an append."""
-    inserted = counts.get("numTargetRowsInserted", counts.get("numOutputRows", 0))
-    return Written(inserted, counts.get("numTargetRowsUpdated", 0), counts.get("numTargetRowsDeleted", 0))
+    """A commit's own counts in our words, whether it was a MERGE, an append or a replacement, which updates nothing."""
+    # a replacement counts among its output what stays in the files it takes rows out of
+    inserted = counts.get("numTargetRowsInserted", counts.get("numOutputRows", 0) - counts.get("numCopiedRows", 0))
+    return Written(inserted, counts.get("numTargetRowsUpdated", 0), counts.get("numTargetRowsDeleted", counts.get("numDeletedRows", 0)))
 
 
 def ours(row: LogEntry) -> dict[str, Any] | None:

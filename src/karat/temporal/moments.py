@@ -7,6 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 def from_micros(micros: int) -> datetime:
@@ -22,6 +23,19 @@ def micros_of(value: datetime) -> int:
 def moment(value: datetime) -> Column:
     """A point in time as a literal column."""
     return F.expr(f"timestamp_micros({micros_of(value)})")
+
+
+def roughly(value: datetime, seen_from: datetime) -> datetime:
+    """A moment at or shortly before the value, the same one for most values near it: the further away, the rougher, an hour at least.
+
+    For bounds that only keep what is old out of the way. A time is written into the code that Spark compiles for a scan: with the exact
+    one every batch would compile it anew, and the JVM would learn to run it anew, which takes longer than the scan.
+    """
+    unit = timedelta(hours=1)
+    while unit * 16 <= abs(seen_from - value):
+        unit *= 2
+    past = (value - EPOCH) % unit
+    return value - past if value - _FIRST >= past else value
 
 
 def interval(text: str) -> Column:
