@@ -6,7 +6,7 @@ after. Batches go through the same door a run uses; the lake is a few frames. `K
 
 import os
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from karat.config.names import TableName
 from karat.config.resolved import Belief
 from karat.config.rules import in_force
-from karat.execute.belief_step import Ground, Judged, Step, judge
+from karat.execute.belief_step import Judged, judge
+from karat.execute.concerned import Ground, Step
 from karat.execute.world import RunStamp
 from karat.reference import belief_history, conflicts, restatements
 from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema
@@ -44,6 +45,9 @@ class Frames:
 
     def version(self, _name: TableName) -> int:
         return 1
+
+    def apart(self) -> "Frames":
+        return replace(self, session=self.session.newSession())
 
 
 @pytest.mark.parametrize(

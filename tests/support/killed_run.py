@@ -76,7 +76,7 @@ def main() -> None:
     fuse = Fuse(number)
     own: Any = DeltaTables
     own.create = fuse.before_creating(DeltaTables.create)
-    for name in ("merge", "append", "overwrite", "add_columns"):
+    for name in ("merge", "replace", "append", "overwrite", "add_columns"):
         setattr(own, name, fuse.before(getattr(DeltaTables, name)))
     acting: Any = runner
     acting.keep_books = fuse.after(runner.keep_books)

@@ -20,8 +20,8 @@ from karat.bronze.timeline import statements
 from karat.config.resolved import Belief
 from karat.config.rules import Rule, in_force
 from karat.errors import SourceUnavailable
-from karat.execute.belief_step import FEW, subject_of
 from karat.execute.believe import evidence_terms
+from karat.execute.concerned import FEW, subject_of
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about
 from karat.execute.kept import kept

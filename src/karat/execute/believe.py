@@ -19,12 +19,13 @@ from karat.config.names import TableName
 from karat.config.resolved import Belief, Entity
 from karat.config.rules import Rule, in_force
 from karat.execute.acts import write
-from karat.execute.belief_step import Ground, Judged, Step, judge, judging
+from karat.execute.belief_step import Judged, judge, judging
 from karat.execute.beside import beside
+from karat.execute.concerned import Ground, Step
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import APPEND_ONLY, LIVE_APART, ensure, terms_of, told_by_evidence
 from karat.execute.outcome import Outcome
-from karat.execute.tables import Layout
+from karat.execute.tables import Layout, Replacement
 from karat.execute.world import World
 from karat.plan.stages import Believe
 from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema, restatements_schema
@@ -228,10 +229,7 @@ def _present_beside(seat: Seat, judged: Judged, end: Reached) -> AbstractContext
 
 def _apart(seat: Seat) -> Seat:
     """The same through another session with the same settings, for a commit beside others."""
-    tables = seat.world.tables()
-    for key in ("spark.sql.adaptive.enabled", "spark.databricks.delta.merge.materializeSource", "spark.sql.shuffle.partitions"):
-        tables.session.conf.set(key, str(seat.tables.session.conf.get(key)))
-    return replace(seat, ground=replace(seat.ground, tables=tables))
+    return replace(seat, ground=replace(seat.ground, tables=seat.tables.apart()))
 
 
 def _present_written(seat: Seat, judged: Judged, end: Reached) -> Written:
@@ -243,6 +241,8 @@ def _present_written(seat: Seat, judged: Judged, end: Reached) -> Written:
     if puts is None:
         return Written()
     commit = seat.commit(table, end)
+    if isinstance(puts, Replacement):
+        return tables.replace(puts, table, commit)
     return tables.insert(puts, table, commit) if tables.version(table) == 0 else tables.merge(puts, table, commit)
 
 

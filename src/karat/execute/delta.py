@@ -37,6 +37,14 @@ RECENT = 50
 """How many commits are looked at first for a checkpoint; the whole log only if it is not among them."""
 
 ALWAYS = {"delta.enableChangeDataFeed": "true"}
+_CARRIED: Final = (
+    "spark.sql.session.timeZone",
+    "spark.sql.parquet.outputTimestampType",
+    "spark.sql.adaptive.enabled",
+    "spark.sql.shuffle.partitions",
+    "spark.databricks.delta.merge.materializeSource",
+)
+"""Settings of a session that the work on tables depends on."""
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 UNUSUAL_IN_A_NAME = " ,;{}()\n\t="
 """Letters Parquet does not take in a column's name; column mapping makes them possible."""
@@ -48,6 +56,13 @@ class DeltaTables:
 
     session: SparkSession
     lake: str
+
+    def apart(self) -> "DeltaTables":
+        """The same tables through another session with the same settings: for what is planned or committed beside something else."""
+        session = self.session.newSession()
+        for key in _CARRIED:
+            session.conf.set(key, str(self.session.conf.get(key)))
+        return DeltaTables(session, self.lake)
 
     def exists(self, name: TableName) -> bool:
         """Whether a Delta table is there."""
@@ -118,6 +133,8 @@ class DeltaTables:
         options = {"replaceOn": change.on, "targetAlias": TARGET}
         found = self._write(change.rows.alias(SOURCE), into, commit, "overwrite", options)
         meant = change.meant
+        if meant is None:
+            return found
         if (found.inserted, found.deleted) != (meant.inserted + meant.updated, meant.updated + meant.deleted):
             message = f"{into}: {found.inserted} rows were written and {found.deleted} taken out, which is not {meant}"
             raise InternalError(message, remedy="report this; `karat verify` tells what differs, `karat maintain apply` mends it")
@@ -198,8 +215,11 @@ class DeltaTables:
         return f"{self.lake}/{name.path if name.path is not None else f'{name.schema}/{name.table}'}"
 
     def _write(self, rows: DataFrame, table: TableName, commit: Commit, mode: str, options: Mapping[str, str] = _NO_OPTIONS) -> Written:
+        # rows may be of another session than these tables, and it is theirs that writes: so the writer is told, too
+        told = {"txnAppId": commit.stage, "txnVersion": str(commit.sequence), "userMetadata": commit.as_text()}
+
         def act() -> Written | None:
-            writer = rows.write.format("delta").mode(mode).options(**options)
+            writer = rows.write.format("delta").mode(mode).options(**told, **options)
             writer.saveAsTable(self.address(table)) if self._by_name(table) else writer.save(self.address(table))
             return None
 

@@ -65,6 +65,10 @@ class Site:
         """What is looked out for, given how far its sources had got."""
         return Watch(self.entity, self.previous.position.get("reached", {}), self.world.stamp.started_at)
 
+    def reached(self, tally: Tally) -> datetime:
+        """The latest time anybody has spoken of."""
+        return max(from_micros(told["time"]) for told in self.watch.remembered(tally.watched).values() if "time" in told)
+
     def commit(self, **position: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
         """The next commit to the evidence."""
         stamp = self.world.stamp
@@ -136,7 +140,7 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     site = replace(site, terms=replace(site.terms, swept=bool(past.sweeps), shown_apart=bool(past.shows_apart)))
     swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
     session = site.tables.session
-    since = tally.earliest and roughly(tally.earliest, site.world.stamp.started_at)
+    since = tally.earliest and roughly(tally.earliest, site.reached(tally))
     with beside(
         session, lambda: None if swept else near_versions(tally, since, past, replace(site.ground, tables=site.world.tables()))
     ) as near:

@@ -39,8 +39,8 @@ class Replacement:
 
     rows: DataFrame
     on: str
-    meant: Written
-    """What that comes to: rows that match nothing are inserted, held ones that are not written again deleted."""
+    meant: Written | None = None
+    """What that comes to, where it is known: rows that match nothing are inserted, held ones that are not written again deleted."""
 
 
 @dataclass(frozen=True)
