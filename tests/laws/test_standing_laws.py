@@ -18,7 +18,7 @@ from karat.bronze.continuation import Past
 from karat.bronze.terms import Terms
 from karat.config.names import TableName
 from karat.execute.advance import Ground
-from karat.execute.beforehand import near_versions, prior_of
+from karat.execute.beforehand import near_versions, prior_of, told_by, untold_by
 from karat.execute.tally import Tally
 from karat.reference import Terms as ReferenceTerms
 from karat.reference import reconstruct
@@ -83,7 +83,7 @@ def _played(spark: SparkSession, folder: Path, runs: list[list[Row]], both: tupl
     terms, ours = both
     lake, behind = Lake(spark.newSession()), {}
     held: list[Row] = []
-    told = untold = 0
+    told = asked = 0
     for arriving in runs:
         expected = [dict(row) for row in reconstruct(held, arriving, terms)]
         if held:
@@ -91,15 +91,17 @@ def _played(spark: SparkSession, folder: Path, runs: list[list[Row]], both: tupl
             lake.frames["bronze.thing"] = as_versions(spark, [dict(row) for row in reference_timeline(held, terms)], ours, folder)
             frame, ground = as_frame(spark, arriving, ours, folder), Ground(thing(), ours, lake)  # type: ignore[arg-type]
             tally, past = _tally(frame, arriving, ours), Past(behind=dict(behind))
-            near = near_versions(tally, tally.earliest, past, ground)
+            near = near_versions(tally, tally.earliest, ground, now=False)
             assert near is not None
-            found = as_rows(reconstructed(frame, prior_of(frame, tally, past, near, ground), ours))
-            assert _told(found) == _told(expected)
-            untold += len(near.untold)
-            told += len({row["bk"] for row in expected if row["inherited"]} - set(near.untold))
+            untold = untold_by(near, tally, past, ours)
+            prior = prior_of(near, untold, tally, ground) if untold.keys else told_by(near, tally, ours)
+            assert prior is not None
+            assert _told(as_rows(reconstructed(frame, prior, ours))) == _told(expected)
+            asked += len(untold.keys)
+            told += len({row["bk"] for row in expected if row["inherited"]} - set(untold.keys))
             behind |= _come_back(arriving, held)
         held += expected
-    return told, untold
+    return told, asked
 
 
 def _runs(dice: random.Random, world: str) -> list[list[Row]]:

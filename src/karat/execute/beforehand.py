@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from karat.bronze.arrival import heard, leaves_unsaid
 from karat.bronze.continuation import Past
 from karat.bronze.standing import as_assertions, heard_from, stands_for_all
+from karat.bronze.terms import Terms
 from karat.execute.advance import Ground, versions_near
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
@@ -24,56 +25,58 @@ FOREVER = -(2**63)
 
 
 @dataclass(frozen=True)
-class Near:
-    """The held versions a batch may concern, and few others."""
+class Untold:
+    """Of whom held versions do not tell enough."""
 
-    rows: DataFrame
-    untold: tuple[str, ...]
-    """Keys with something left unsaid about which these versions do not tell enough."""
-    heard_from: datetime | None
+    keys: tuple[str, ...] = ()
+    heard_from: datetime | None = None
     """Nothing said of an earlier time can be heard about them any more; None: everything may be."""
 
 
-def near_versions(tally: Tally, since: datetime | None, past: Past, ground: Ground) -> Near | None:
-    """The versions looked up; None where they are too many to be told beforehand."""
+def near_versions(tally: Tally, since: datetime | None, ground: Ground, *, now: bool) -> DataFrame | None:
+    """The held versions the batch may concern, and few others, looked up now or on first use; None where they are too many."""
     if tally.read > FEW_KEYS:
         return None
     for setting, value in {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
         ground.tables.session.conf.set(setting, value)
     held = versions_near(ground, tally.keys, since)
-    rows = kept(held if since else held.where(F.lit(False)))
-    leaves = rows.where(may_be_among(SK, tally.unsaid_keys))
-    lacks, heard_since = (
-        F.max(~stands_for_all(ground.terms, past)),
-        F.min(F.coalesce(F.unix_micros(heard_from(ground.terms)), F.lit(FOREVER))),
-    )
-    keys = leaves.groupBy(BK).agg(lacks.alias("lacks"), heard_since.alias("since")).where("lacks")
-    with interpreted(ground.tables.session):
-        found = keys.agg(F.collect_set(BK).alias("untold"), F.min("since").alias("since")).collect()[0]
-    bounded = found["since"] not in (None, FOREVER)
-    return Near(rows, tuple(sorted(found["untold"])), from_micros(found["since"]) if bounded else None)
+    return kept(held if since else held.where(F.lit(False)), now=now)
 
 
-def prior_of(stamped: DataFrame, tally: Tally, past: Past, near: Near | None, ground: Ground) -> DataFrame:
-    """What was said about the keys of statements that leave something unsaid, as far as they can hear it, and about few others.
-
-    By the versions where they tell, by the evidence where not. Grain: as the evidence.
-    """
-    terms = ground.terms
-    shows_all = not (terms.is_transaction or terms.swept or terms.shown_apart or past.unseen)
-    if near is None or not shows_all or len(near.untold) > FEW_UNTOLD:
-        return _from_evidence(stamped, tally, ground)
-    told = near.rows.where(may_be_among(SK, tally.unsaid_keys)).transform(as_assertions, terms)
-    if not near.untold:
-        return told
-    evidence = ground.evidence.where(F.col(BK).isin(*near.untold))
-    if near.heard_from is not None:
-        evidence = evidence.where(F.col(EVENT_TS) >= moment(roughly(near.heard_from, tally.earliest or near.heard_from)))
-    asked = kept(heard(evidence))
-    return asked.unionByName(told.where(~F.col(BK).isin(*near.untold)), allowMissingColumns=True)
+def tell_enough(past: Past, terms: Terms) -> bool:
+    """Whether versions can stand for evidence at all: of states, where nothing was ever said that none of them shows."""
+    return not (terms.is_transaction or terms.swept or terms.shown_apart or past.unseen)
 
 
-def _from_evidence(stamped: DataFrame, tally: Tally, ground: Ground) -> DataFrame:
+def untold_by(near: DataFrame, tally: Tally, past: Past, terms: Terms) -> Untold:
+    """The keys with something left unsaid about which these versions do not tell enough; the versions are looked up afterwards."""
+    leaves = near.where(may_be_among(SK, tally.unsaid_keys))
+    lacks, first = F.max(~stands_for_all(terms, past)), F.min(F.coalesce(F.unix_micros(heard_from(terms)), F.lit(FOREVER)))
+    keys = leaves.groupBy(BK).agg(lacks.alias("lacks"), first.alias("first")).where("lacks")
+    with interpreted(near.sparkSession):
+        found = keys.agg(F.collect_set(BK).alias("keys"), F.min("first").alias("first")).collect()[0]
+    is_bounded = found["first"] not in (None, FOREVER)
+    return Untold(tuple(sorted(found["keys"])), from_micros(found["first"]) if is_bounded else None)
+
+
+def told_by(near: DataFrame, tally: Tally, terms: Terms) -> DataFrame:
+    """What these versions say about the keys with something left unsaid, and about few others, as assertions. Grain: a word."""
+    return near.where(may_be_among(SK, tally.unsaid_keys)).transform(as_assertions, terms)
+
+
+def prior_of(near: DataFrame, untold: Untold, tally: Tally, ground: Ground) -> DataFrame | None:
+    """What these versions tell, and what the evidence does about the others; None where these are too many. Grain: as the evidence."""
+    if len(untold.keys) > FEW_UNTOLD:
+        return None
+    evidence = ground.evidence.where(F.col(BK).isin(*untold.keys))
+    if untold.heard_from is not None:
+        evidence = evidence.where(F.col(EVENT_TS) >= moment(roughly(untold.heard_from, tally.earliest or untold.heard_from)))
+    told = told_by(near, tally, ground.terms).where(~F.col(BK).isin(*untold.keys))
+    return kept(heard(evidence)).unionByName(told, allowMissingColumns=True)
+
+
+def prior_in_evidence(stamped: DataFrame, tally: Tally, ground: Ground) -> DataFrame:
+    """What was ever said about keys with something left unsaid, and about few others. Grain: as the evidence."""
     evidence = ground.evidence
     if tally.read <= FEW_KEYS:  # what is about others changes nothing, it only takes part in vain
         prior = evidence.where(F.col(BK).isNotNull()).where(may_be_among(SK, tally.unsaid_keys))

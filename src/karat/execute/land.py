@@ -3,6 +3,7 @@
 A crash between the two leaves the timeline behind; the next run lets it catch up from the evidence before it reads anything new.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -21,7 +22,7 @@ from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
 from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Ground, settled_changes
-from karat.execute.beforehand import near_versions, prior_of
+from karat.execute.beforehand import near_versions, prior_in_evidence, prior_of, tell_enough, told_by, untold_by
 from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import prepare, terms_of, told_by_evidence
@@ -141,13 +142,13 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
     session = site.tables.session
     since = tally.earliest and roughly(tally.earliest, site.reached(tally))
-    with beside(
-        session, lambda: None if swept else near_versions(tally, since, past, replace(site.ground, tables=site.world.tables()))
-    ) as near:
+    elsewhere, asked = replace(site.ground, tables=site.world.tables()), bool(tally.unsaid) and tell_enough(past, site.terms)
+    with beside(session, lambda: None if swept else near_versions(tally, since, elsewhere, now=not asked)) as near:
         stamped = _stamped(batch, complete, site)
-        prior = prior_of(stamped, tally, past, near(), site.ground) if tally.unsaid else None
-        landing, copies = _landing(stamped, prior, tally, site)
-        arrivals = Arrivals(landing, swept, past, tally.read, since, None if (found := near()) is None else found.rows)
+        landing = _landing(stamped, near, past, tally, site)
+        with interpreted(session, few=tally.read <= FEW_TO_INTERPRET):
+            copies = int(landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0][0] or 0)
+        arrivals = Arrivals(landing, swept, past, tally.read, since, near())
     commit = site.commit(
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),
@@ -177,12 +178,19 @@ def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
     return tally
 
 
-def _landing(stamped: DataFrame, prior: DataFrame | None, tally: Tally, site: Site) -> tuple[DataFrame, int]:
-    """What lands, computed; and how many copies were collapsed in it."""
-    with interpreted(site.tables.session, few=tally.read <= FEW_TO_INTERPRET):
-        landing = kept(_whole(stamped, prior, site))
-        counts = landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0]
-    return landing, int(counts[0] or 0)
+def _landing(stamped: DataFrame, near: Callable[[], DataFrame | None], past: Past, tally: Tally, site: Site) -> DataFrame:
+    """What lands, computed on first use."""
+    if not tally.unsaid:
+        return _whole(stamped, None, tally, site)
+    held, prior = near(), None
+    if held is not None and tell_enough(past, site.terms):
+        # mostly nothing is missing, and what follows then takes as long to put together as to find out
+        with beside(held.sparkSession, partial(untold_by, held, tally, past, site.terms)) as untold:
+            told = _whole(stamped, told_by(held, tally, site.terms), tally, site)
+        if not untold().keys:
+            return told
+        prior = prior_of(held, untold(), tally, site.ground)
+    return _whole(stamped, prior_in_evidence(stamped, tally, site.ground) if prior is None else prior, tally, site)
 
 
 def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFrame:
@@ -210,10 +218,11 @@ def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFra
     )
 
 
-def _whole(stamped: DataFrame, prior: DataFrame | None, site: Site) -> DataFrame:
+def _whole(stamped: DataFrame, prior: DataFrame | None, tally: Tally, site: Site) -> DataFrame:
     """The rows as assertions, what they left unsaid filled in. Grain: unchanged."""
-    filled = stamped.transform(complete_as_said) if prior is None else stamped.transform(reconstructed, prior, site.terms)
-    return filled.selectExpr(*assertion_columns(site.terms))
+    with interpreted(site.tables.session, few=tally.read <= FEW_TO_INTERPRET):
+        filled = stamped.transform(complete_as_said) if prior is None else stamped.transform(reconstructed, prior, site.terms)
+        return kept(filled.selectExpr(*assertion_columns(site.terms)))
 
 
 def _followed(acts: Acts, site: Site) -> Written:
