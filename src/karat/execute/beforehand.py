@@ -15,13 +15,14 @@ from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
 from karat.execute.tally import Tally
-from karat.temporal.columns import BK, EVENT_TS, SK
+from karat.temporal.columns import BK, EVENT_TS, SK, SOURCE_EFFECTIVE_TO
 from karat.temporal.moments import from_micros, moment, roughly
 from karat.temporal.sketch import FEW_KEYS, may_be_among
 
 FEW_UNTOLD = 200
 """Keys that can be named in a search: files and pages that cannot hold them stay shut."""
 FOREVER = -(2**63)
+"""In the place of a time: as far back as anything was said."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Untold:
     keys: tuple[str, ...] = ()
     heard_from: datetime | None = None
     """Nothing said of an earlier time can be heard about them any more; None: everything may be."""
+
+
+def log_replayed(ground: Ground) -> None:
+    """The timeline's log read up to its last commit, which takes Delta a while: whoever looks something up next need not wait for it."""
+    ground.held.where(F.col(SOURCE_EFFECTIVE_TO).isNull()).inputFiles()
 
 
 def near_versions(tally: Tally, since: datetime | None, ground: Ground, *, now: bool) -> DataFrame | None:
@@ -49,7 +55,7 @@ def tell_enough(past: Past, terms: Terms) -> bool:
 
 
 def untold_by(near: DataFrame, tally: Tally, past: Past, terms: Terms) -> Untold:
-    """The keys with something left unsaid about which these versions do not tell enough; the versions are looked up afterwards."""
+    """The keys with something left unsaid about which these versions do not tell enough; by then the versions have been looked up."""
     leaves = near.where(may_be_among(SK, tally.unsaid_keys))
     lacks, first = F.max(~stands_for_all(terms, past)), F.min(F.coalesce(F.unix_micros(heard_from(terms)), F.lit(FOREVER)))
     keys = leaves.groupBy(BK).agg(lacks.alias("lacks"), first.alias("first")).where("lacks")

@@ -4,11 +4,24 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
+from uuid import uuid4
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+
+
+def through(session: SparkSession, rows: DataFrame) -> DataFrame:
+    """The same rows in this session: a commit is made by the settings of the session its rows are of."""
+    if rows.sparkSession is session:
+        return rows
+    name = f"karat_{uuid4().hex}"
+    rows.createGlobalTempView(name)
+    try:
+        return session.table(f"{session.conf.get('spark.sql.globalTempDatabase')}.{name}")
+    finally:
+        session.catalog.dropGlobalTempView(name)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
+from karat.execute.beside import through
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge, Replacement
 from karat.state.commits import (
     Checkpoint,
@@ -131,7 +132,7 @@ class DeltaTables:
     def replace(self, change: Replacement, into: TableName, commit: Commit) -> Written:
         """Rows in the place of others, one commit; what Delta counts must be what was meant."""
         options = {"replaceOn": change.on, "targetAlias": TARGET}
-        found = self._write(change.rows.alias(SOURCE), into, commit, "overwrite", options)
+        found = self._write(change.rows, into, commit, "overwrite", options)
         meant = change.meant
         if meant is None:
             return found
@@ -215,11 +216,8 @@ class DeltaTables:
         return f"{self.lake}/{name.path if name.path is not None else f'{name.schema}/{name.table}'}"
 
     def _write(self, rows: DataFrame, table: TableName, commit: Commit, mode: str, options: Mapping[str, str] = _NO_OPTIONS) -> Written:
-        # rows may be of another session than these tables, and it is theirs that writes: so the writer is told, too
-        told = {"txnAppId": commit.stage, "txnVersion": str(commit.sequence), "userMetadata": commit.as_text()}
-
         def act() -> Written | None:
-            writer = rows.write.format("delta").mode(mode).options(**told, **options)
+            writer = through(self.session, rows).alias(SOURCE).write.format("delta").mode(mode).options(**options)
             writer.saveAsTable(self.address(table)) if self._by_name(table) else writer.save(self.address(table))
             return None
 

@@ -22,7 +22,7 @@ from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
 from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Ground, settled_changes
-from karat.execute.beforehand import near_versions, prior_in_evidence, prior_of, tell_enough, told_by, untold_by
+from karat.execute.beforehand import log_replayed, near_versions, prior_in_evidence, prior_of, tell_enough, told_by, untold_by
 from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import prepare, terms_of, told_by_evidence
@@ -87,7 +87,9 @@ def land(stage: Land, world: World) -> Outcome:
         return news.concluded(Outcome("succeeded" if changed else "unchanged", rows, position=_consumed(site), notes=news.notes))
     with interpreted(site.tables.session, few=news.is_small):
         batch = kept(news.rows)
-    rows, suspicions = land_batch(admissible(batch, site), news, site)
+    batch = admissible(batch, site)
+    with beside(site.tables.session, partial(log_replayed, replace(site.ground, tables=world.tables()))):
+        rows, suspicions = land_batch(batch, news, site)
     return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=(*news.notes, *suspicions)))
 
 
