@@ -98,11 +98,11 @@ def _laid_out(ground: Ground, evidence: list[Row], held: dict[str, list[Row]], f
 
 
 def _applied(held: dict[str, list[Row]], judged: Judged, ground: Ground) -> dict[str, list[Row]]:
-    """The tables after the acts, as their MERGEs would leave them."""
+    """The tables after the acts, as their commits would leave them; a replacement has no acts, all its rows are put."""
     puts = judged.puts(ground.subject)
     current = {row["sk"]: row for row in held["current"]}
     for row in as_rows(puts.rows) if puts else []:
-        if row.pop(ACT) == "delete":
+        if row.pop(ACT, "put") == "delete":
             del current[row["sk"]]
         else:
             current[row["sk"]] = row

@@ -118,3 +118,19 @@ def test_rows_of_another_session_carry_their_commit(spark: SparkSession, tmp_pat
     rows = frame(spark, HELD).where("id = 'a'").withColumn("start", F.lit(datetime(2026, 3, 2, tzinfo=UTC)))
     assert tables.replace(Replacement(rows, "held.id = new.id"), TABLE, _commit(2)) == Written(1, 0, 1)
     assert tables.checkpoint(TABLE, "bronze.thing").sequence == 2
+
+
+def test_a_table_of_a_catalog_is_changed_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    named = TableName("karat_acts", "thing", catalog="spark_catalog")
+    tables = DeltaTables(spark.newSession(), str(tmp_path))
+    try:
+        held = frame(tables.session, HELD)
+        tables.create(named, held.schema, Layout(("live",), (), {"delta.enableDeletionVectors": "true"}), _commit(0))
+        tables.append(held, named, _commit(1))
+        change = Replacement(held.where("id = 'a'").withColumn("value", F.lit("Ada")), "held.id = new.id", Written(0, 1, 0))
+        assert tables.replace(change, named, _commit(2)) == Written(0, 1, 0)
+        values = tables.read(named).select("value").collect()
+        assert sorted(row["value"] for row in values) == ["Ada", "Bob", "Cat", "Rob"]
+        assert tables.checkpoint(named, "bronze.thing").sequence == 2
+    finally:
+        spark.sql("DROP SCHEMA IF EXISTS karat_acts CASCADE")
