@@ -132,7 +132,7 @@ def prepared(spark: SparkSession, folder: Path, size: Size) -> Bench:
     opened = Commit("bronze.thing", 0, "built", "-")
     prepare(entity, terms, tables, opened)
     said = statements(tables.session, size).transform(identified, terms).transform(with_hashes, terms).transform(complete_as_said)
-    told: dict[str, object] = {"sources": ["CORE"], "sweeps": {}, "apart": [], "behind": {}}  # as a run's own commit has it
+    told: dict[str, object] = {"sources": ["CORE"], "sweeps": {}, "apart": [], "clock": 0, "behind": {}}  # as a run's own commit has it
     tables.append(said.selectExpr(*assertion_columns(terms)), entity.assertions, Commit("bronze.thing", 1, "built", "-", told))
     versions = timeline(tables.read(entity.assertions), terms).repartitionByRange(4, "effective_from")
     tables.append(versions, entity.timeline, Commit("bronze.thing", 1, "built", "-", {"assertions": tables.version(entity.assertions)}))

@@ -43,8 +43,6 @@ def near_versions(tally: Tally, since: datetime | None, ground: Ground, *, now: 
     """The held versions the batch may concern, and few others, looked up now or on first use; None where they are too many."""
     if tally.read > FEW_KEYS:
         return None
-    for setting, value in {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}.items():
-        ground.tables.session.conf.set(setting, value)
     held = versions_near(ground, tally.keys, since)
     return kept(held if since else held.where(F.lit(False)), now=now)
 

@@ -71,9 +71,10 @@ class Judged:
         last = self.history.rows.where(F.col(IS_CURRENT))
         fresh = last.where(F.col(ACT) != "delete").select(F.lit("put").alias(ACT), *map(col, form.columns))
         gone = last.where(F.col(ACT) == "delete").select(F.lit("delete").alias(ACT), *map(col, form.columns))
-        near, same = self.history.near(self.history.kinds), f"{TARGET}.{SK} = {SOURCE}.{SK}"
+        near = self.history.near(self.history.kinds)
+        same = " AND ".join([*near, f"{TARGET}.{SK} = {SOURCE}.{SK}"])
         if near and not self.step.of_all:
-            return Replacement(fresh.drop(ACT), " AND ".join([*near, same]))
+            return Replacement(fresh.drop(ACT), same)
         rows = fresh.unionByName(gone.join(fresh.select(SK), SK, "left_anti")) if self.step.of_all else fresh
         updated = [name for name in form.columns if name != SK]
         return Merge(rows, same, ACT, updated, form.columns, deletes=self.step.of_all)

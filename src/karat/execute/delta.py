@@ -138,7 +138,7 @@ class DeltaTables:
             return found
         if (found.inserted, found.deleted) != (meant.inserted + meant.updated, meant.updated + meant.deleted):
             message = f"{into}: {found.inserted} rows were written and {found.deleted} taken out, which is not {meant}"
-            raise InternalError(message, remedy="report this; `karat verify` tells what differs, `karat maintain apply` mends it")
+            raise InternalError(message, remedy="report this; `karat maintain rebuild-from-raw` writes what the evidence says")
         return meant
 
     def insert(self, merge: Merge, into: TableName, commit: Commit) -> Written:

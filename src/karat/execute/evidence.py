@@ -62,7 +62,7 @@ def speakers(entity: Entity, tables: DeltaTables) -> tuple[str, ...]:
 def told_by_evidence(entity: Entity, tables: DeltaTables) -> dict[str, Any]:
     """What the last commit would have said, by the evidence itself: who has ever spoken, how far, and about everything at once."""
     if not tables.exists(entity.assertions):
-        return {"sources": [], "reached": {}, "sweeps": {}, "apart": [], "unseen": None}
+        return {"sources": [], "reached": {}, "sweeps": {}, "apart": [], "unseen": None, "clock": None}
     counts = F.col(TIME_BASIS).isNotNull()
     apart = counts & is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
     at = F.unix_micros(EVENT_TS)
@@ -73,6 +73,7 @@ def told_by_evidence(entity: Entity, tables: DeltaTables) -> dict[str, Any]:
             F.max(F.when(counts, at)).alias("time"),
             F.max(F.when(counts & F.col(BK).isNull(), at)).alias("swept"),
             F.max(F.coalesce(apart, F.lit(False))).alias("apart"),
+            F.max(F.unix_micros(INGEST_TS)).alias("clock"),
         )
         .collect()
     )
@@ -83,6 +84,7 @@ def told_by_evidence(entity: Entity, tables: DeltaTables) -> dict[str, Any]:
         "sweeps": {row[SOURCE_SYSTEM]: from_micros(row["swept"]).isoformat() for row in found if row["swept"] is not None},
         "apart": sorted(row[SOURCE_SYSTEM] for row in found if row["apart"]),
         "unseen": max(times.values(), default=None),
+        "clock": max((row["clock"] for row in found), default=None),
     }
 
 

@@ -88,7 +88,7 @@ def land(stage: Land, world: World) -> Outcome:
     with interpreted(site.tables.session, few=news.is_small):
         batch = kept(news.rows)
     batch = admissible(batch, site)
-    with beside(site.tables.session, partial(log_replayed, replace(site.ground, tables=world.tables()))):
+    with beside(site.tables.session, partial(log_replayed, replace(site.ground, tables=site.tables.apart()))):
         rows, suspicions = land_batch(batch, news, site)
     return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=(*news.notes, *suspicions)))
 
@@ -97,8 +97,10 @@ def site_of(entity: Entity, world: World) -> Site:
     """The entity as its own evidence describes it: who has ever spoken, which attributes are on record, how far it was read."""
     tables = world.tables()
     previous = tables.checkpoint(entity.assertions, str(entity.timeline))
-    if "sources" not in previous.position:  # a log that was cleaned up does not say; then the evidence is asked
-        previous = replace(previous, position={**previous.position, **told_by_evidence(entity, tables)})
+    if "clock" not in previous.position:  # a log that was cleaned up does not say, nor does one of before; then the evidence is asked
+        told = told_by_evidence(entity, tables)
+        lacking = {"clock": told["clock"]} if "sources" in previous.position else told
+        previous = replace(previous, position={**previous.position, **lacking})
     speaking = {feed.feed.source_system for feed in entity.feeds} | set(previous.position["sources"])
     return Site(entity, terms_of(entity, tables, tuple(sorted(speaking))), tables, world, previous)
 
@@ -144,7 +146,7 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
     session = site.tables.session
     since = tally.earliest and roughly(tally.earliest, site.reached(tally))
-    elsewhere, asked = replace(site.ground, tables=site.world.tables()), bool(tally.unsaid) and tell_enough(past, site.terms)
+    elsewhere, asked = replace(site.ground, tables=site.tables.apart()), bool(tally.unsaid) and tell_enough(past, site.terms)
     with beside(session, lambda: None if swept else near_versions(tally, since, elsewhere, now=not asked)) as near:
         stamped = _stamped(batch, complete, site)
         landing = _landing(stamped, near, past, tally, site)
@@ -255,14 +257,21 @@ def _remembered(past: Past, tally: Tally, site: Site) -> dict[str, Any]:
     if site.ground.is_lazy:
         unseen = max((told["time"] for told in reached.values() if "time" in told), default=unseen)
     sweeps = {source: at.isoformat() for source, at in past.sweeps.items()}
-    return {"sweeps": sweeps, "apart": sorted(past.shows_apart), "reached": reached, "unseen": unseen, "behind": _behind(past, tally, site)}
+    seen = {"apart": sorted(past.shows_apart), "reached": reached, "unseen": unseen}
+    return {"sweeps": sweeps, **seen, "clock": _clock(site), "behind": _behind(past, tally, site)}
 
 
 def _behind(past: Past, tally: Tally, site: Site) -> dict[str, int]:
     """When each source last spoke of a time it had reached before; where nobody knows, now, of all that have ever spoken."""
     spoke = site.terms.sources if past.behind is None else site.watch.spoke_of_the_past(tally.watched)
     known = {source: micros_of(at) for source, at in (past.behind or {}).items()}
-    return {**known, **dict.fromkeys(spoke, micros_of(site.world.stamp.started_at))}
+    return {**known, **dict.fromkeys(spoke, _clock(site))}
+
+
+def _clock(site: Site) -> int:
+    """The latest arrival there has been: clocks may run behind, and what came before this batch must not seem to come after it."""
+    now = micros_of(site.world.stamp.started_at)
+    return max(now, site.previous.position.get("clock") or now)
 
 
 def _silenced(rows: DataFrame) -> tuple[str, ...]:

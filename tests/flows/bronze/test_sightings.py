@@ -10,6 +10,7 @@ from karat import Project
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import told_by_evidence
 from karat.project import Report
+from karat.temporal.moments import micros_of
 from tests.support.entities import drop, entity_project, held
 from tests.support.projects import versions
 
@@ -62,6 +63,8 @@ def test_what_the_log_no_longer_says_the_evidence_tells(folder: Path, spark: Spa
     config = Project.open(folder, spark=spark).config
     told = told_by_evidence(config.entities[0], DeltaTables(spark.newSession(), config.lake))
     latest = int(datetime(2026, 3, 7, tzinfo=UTC).timestamp()) * 1_000_000
+    arrived = max(at for (at,) in held(folder, "bronze.risk_assertions", "ingest_ts"))
+    assert told.pop("clock") == micros_of(arrived)
     assert told == {"sources": ["KYC"], "reached": {"KYC": {"time": latest}}, "sweeps": {}, "apart": [], "unseen": latest}
 
 
