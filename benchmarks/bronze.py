@@ -16,6 +16,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,17 @@ from pyspark.sql import functions as F
 
 from karat import Project
 from karat.bronze.arrival import complete_as_said
+from karat.bronze.difference import differences
 from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
-from karat.bronze.shape import assertion_columns
+from karat.bronze.shape import assertion_columns, timeline_columns
+from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
 from karat.config.settings import SparkSettings
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import prepare, terms_of
 from karat.execute.session import build_session
 from karat.state.commits import Commit
+from karat.temporal.columns import CORRECTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,12 +138,31 @@ def prepared(spark: SparkSession, folder: Path, size: Size) -> Bench:
     said = statements(tables.session, size).transform(identified, terms).transform(with_hashes, terms).transform(complete_as_said)
     told: dict[str, object] = {"sources": ["CORE"], "sweeps": {}, "apart": [], "clock": 0, "behind": {}}  # as a run's own commit has it
     tables.append(said.selectExpr(*assertion_columns(terms)), entity.assertions, Commit("bronze.thing", 1, "built", "-", told))
-    versions = timeline(tables.read(entity.assertions), terms).repartitionByRange(4, "effective_from")
-    tables.append(versions, entity.timeline, Commit("bronze.thing", 1, "built", "-", {"assertions": tables.version(entity.assertions)}))
+    versions = in_turn(tables.read(entity.assertions), size, terms)
+    laid_out = versions.repartitionByRange(ceil(size.keys * size.versions / 250_000), "effective_from")
+    tables.append(laid_out, entity.timeline, Commit("bronze.thing", 1, "built", "-", {"assertions": tables.version(entity.assertions)}))
     shutil.copytree(tables.address(entity.timeline), f"{config.lake}/byhand/scd2")  # an equal table: same files, same properties
     current = tables.read(entity.timeline).where("is_current")
     current.write.format("delta").option("delta.enableDeletionVectors", "true").save(f"{config.lake}/byhand/upsert")
     return bench
+
+
+def in_turn(said: DataFrame, size: Size, terms: Terms) -> DataFrame:
+    """The versions of statements a step apart that each say something else: the next one ends it. As `timeline` has them, and sooner.
+
+    Grain: one row per statement; that they are the same is looked at for some of the keys.
+    """
+    is_last, at = F.col("source_event_ts") >= F.lit(size.end), F.col("source_event_ts")
+    end = F.when(~is_last, at + F.expr(f"INTERVAL {STEP.days} DAYS"))
+    chains = {"effective_from": at, "effective_to": end, "is_current": is_last, "source_effective_to": end, "is_source_current": is_last}
+    seen = {"first_seen_ts": F.col("ingest_ts"), "last_seen_ts": F.col("ingest_ts"), "seen_count": F.lit(1), "last_event_ts": at}
+    nothing = F.lit(None).cast("binary")
+    versions = said.withColumns({**chains, **seen, CORRECTS: nothing}).selectExpr(*timeline_columns(terms))
+    some = F.col("thing_id").cast("int") % 1009 == 0
+    if not differences(timeline(said.where(some), terms), versions.where(some), terms).isEmpty():
+        message = "the tables were not built as a run would build them"
+        raise SystemExit(message)
+    return versions
 
 
 def statements(session: SparkSession, size: Size) -> DataFrame:

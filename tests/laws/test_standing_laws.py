@@ -57,7 +57,10 @@ class Lake:
         return self.frames[str(name)]
 
 
-@pytest.mark.parametrize("world", ["one source, in turn", "one source, in no order", "two sources, in turn", "two sources, propagate"])
+WORLDS = ("one source, in turn", "one source, in no order", "one source, delivered again", "two sources, in turn", "two sources, propagate")
+
+
+@pytest.mark.parametrize("world", WORLDS)
 def test_versions_tell_what_the_evidence_would(spark: SparkSession, tmp_path: Path, world: str) -> None:
     print(f"KARAT_SEED={SEED}")
     dice = random.Random(f"{SEED} {world}")  # noqa: S311  (histories, not secrets)
@@ -112,7 +115,14 @@ def _runs(dice: random.Random, world: str) -> list[list[Row]]:
         due = (row["source_event_ts"] - BORN).days * RUNS // INSTANTS
         run = max(due, 2) if in_turn and dice.random() < 0.3 else due if in_turn else dice.randrange(RUNS)
         runs[run].append(arrived(row, run, f"f{dice.randrange(3)}.json", dice.choice([1] * 9 + [2])))
-    return runs
+    return _delivered_again(runs) if "again" in world else runs
+
+
+def _delivered_again(runs: list[list[Row]]) -> list[list[Row]]:
+    """The first run, the others as one, and these once more in another file: their copies are told by the versions they opened."""
+    again = [(runs[0], "first"), ([row for run in runs[1:] for row in run], "first")]
+    again.append((again[1][0], "second"))
+    return [[arrived(row, number, f"{file}-{row['source_file']}") for row in run] for number, (run, file) in enumerate(again)]
 
 
 def _said_of(entity: str, sources: list[str], dice: random.Random) -> list[Row]:

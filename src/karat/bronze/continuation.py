@@ -57,6 +57,9 @@ EARLIEST, LATEST = "__karat_earliest", "__karat_latest"
 SHOWN, WOKEN = "__karat_shown", "__karat_woken"
 """Working: whether a snapshot shows the key at another time than its row's; whether new statements wake what no version shows."""
 
+SAID_OF_IT = "__karat_said_of_it"
+"""Working: how many statements about a key are new."""
+
 
 @dataclass(frozen=True)
 class Past:
@@ -72,8 +75,11 @@ class Past:
     """Source to the last arrival of a batch in which it spoke of a time it had reached before; None: nobody knows."""
 
 
-def spans(new: DataFrame, past: Past) -> DataFrame:
-    """When the new statements about each key lie, and whether they touch what versions do not show. Grain: one row per key."""
+def spans(new: DataFrame, past: Past, takes_part: Column) -> DataFrame:
+    """When and how many new statements about each key take part, and whether they touch what versions do not show; further copies of all.
+
+    Grain: one row per key, and one for statements about none.
+    """
     shown_apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
     # a delete may come before a snapshot that showed the key, and an old sweep may now find it
     woken = F.col(IS_DELETED) & F.col(SOURCE_SYSTEM).isin(*sorted(past.shows_apart))
@@ -82,12 +88,15 @@ def spans(new: DataFrame, past: Past) -> DataFrame:
     for source, until in past.sweeps.items():
         woken = woken | ((F.col(SOURCE_SYSTEM) == source) & (F.col(EVENT_TS) <= moment(until)))
     shown_at = F.when(shown_apart, F.col(SNAPSHOT_TS))
-    return new.groupBy(SK).agg(
-        F.min(F.least(F.col(EVENT_TS), shown_at)).alias(EARLIEST),
-        F.max(F.greatest(F.col(EVENT_TS), shown_at)).alias(LATEST),
-        F.max(shown_apart).alias(SHOWN),
-        F.max(woken).alias(WOKEN),
-    )
+    found = {
+        EARLIEST: F.min(F.when(takes_part, F.least(F.col(EVENT_TS), shown_at))),
+        LATEST: F.max(F.when(takes_part, F.greatest(F.col(EVENT_TS), shown_at))),
+        SHOWN: F.max(takes_part & shown_apart),
+        WOKEN: F.max(takes_part & woken),
+        SAID_OF_IT: F.count_if(takes_part),
+        COPIES: F.sum(F.col(COPIES) - 1),
+    }
+    return new.groupBy(SK).agg(*(value.alias(name) for name, value in found.items()))
 
 
 def is_late() -> Column:

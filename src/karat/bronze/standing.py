@@ -2,24 +2,29 @@
 
 A version that was seen once and knows a word of its own source on every attribute stands for everything that source has said up to it;
 a delete leaves its source nothing to say. Where all versions of a key that reach a new statement are such, they tell what it inherits.
+Only the first of them need be known not to be overtaken: between it and the next its source said nothing, else it was seen twice.
 
     held   CORE  name=Ann, status=A   from 1 on      said both
     held   CORE  status=B, name of 1  from 2 on      said one and has the other from itself: as long as CORE has not come back to the past
     held   CRM   name=Bea, status?    from 1 on      only the evidence tells whether CRM ever spoke of status
 """
 
-from pyspark.sql import Column, DataFrame
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from karat.bronze.continuation import Past
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     ASSERTED,
+    BK,
     EFFECTIVE_FROM,
     EVENT_TS,
     INGEST_TS,
     INHERITED,
     IS_DELETED,
+    LAST_EVENT_TS,
     RECORD_HASH,
     SEEN_COUNT,
     SEQUENCE,
@@ -31,14 +36,23 @@ from karat.temporal.columns import (
 from karat.temporal.moments import micros_of
 from karat.temporal.sql import Sql, literal, some, texts
 
-_WORDS = "__karat_words"
+_WORDS, _FOLLOWS = "__karat_words", "__karat_follows"
+_FIRST_WORD = f"least({EFFECTIVE_FROM}, array_min(transform(map_values({INHERITED}), whose -> whose.source_event_ts)))"
 _WORD = (EVENT_TS, STATEMENT_HASH, RECORD_HASH, SEQUENCE, SOURCE_FILE, ASSERTED)
 
 
+def tell_enough(past: Past, terms: Terms) -> bool:
+    """Whether versions can stand for evidence at all: of states, where nothing was ever said that none of them shows."""
+    return not (terms.is_transaction or terms.swept or terms.shown_apart or past.unseen)
+
+
 def stands_for_all(terms: Terms, past: Past) -> Column:
-    """Of a held version: whether it tells everything its source has said up to it that can still be heard."""
-    told = f"({_tells_own_words(terms)}) AND (size({INHERITED}) = 0 OR {_is_not_overtaken(past)})"
-    return F.expr(f"{SEEN_COUNT} = 1 AND ({IS_DELETED} OR ({told}))")
+    """Of a held version: whether it tells everything its source has said up to it that can still be heard.
+
+    Among all versions of its key that end at or after some time; it holds of one if it holds of the earlier ones too.
+    """
+    told = F.expr(_tells_own_words(terms)) & (F.expr(f"size({INHERITED}) = 0 OR {_is_not_overtaken(past)}") | _follows())
+    return (F.col(SEEN_COUNT) == 1) & (F.col(IS_DELETED) | told)
 
 
 def heard_from(terms: Terms) -> Column:
@@ -46,14 +60,24 @@ def heard_from(terms: Terms) -> Column:
 
     What it has from its own source was the last word on it when the version arrived, and is unless a later one has arrived since.
     """
-    first = f"least({EFFECTIVE_FROM}, array_min(transform(map_values({INHERITED}), whose -> whose.source_event_ts)))"
-    return F.expr(f"CASE WHEN {IS_DELETED} THEN {EFFECTIVE_FROM} WHEN {_tells_own_words(terms)} THEN {first} END")
+    return F.expr(f"CASE WHEN {IS_DELETED} THEN {EFFECTIVE_FROM} WHEN {_tells_own_words(terms)} THEN {_FIRST_WORD} END")
+
+
+def speaks_since(terms: Terms, since: datetime) -> Column:
+    """Of a held version that ends at or after a time: a time from when on all lies that its source is heard with from then on.
+
+    Null if there is none. As `heard_from`, but a source that has deleted an entity still stands behind its last words.
+    """
+    then = f"timestamp_micros({micros_of(since)})"
+    tells = f"{LAST_EVENT_TS} < {then} AND {_tells_own_words(terms)}"
+    # before a version that begins later there is none, or one that tells
+    return F.expr(f"CASE WHEN {EFFECTIVE_FROM} >= {then} THEN {then} WHEN {tells} THEN {_FIRST_WORD} END")
 
 
 def as_assertions(held: DataFrame, terms: Terms) -> DataFrame:
-    """Versions that stand for all, as assertions: their own and those they have the rest from. Grain: one row per version and word.
+    """Versions that stand for all, as assertions: their own and those the first of each source has the rest from. Grain: a word.
 
-    Of an assertion's columns they have what a version has. No two of one source speak of the same attribute at the same time.
+    Of an assertion's columns they have what a version has.
     """
     itself = f"filter({texts(terms.attributes)}, name -> NOT map_contains_key({INHERITED}, name))"
     own = _word(EVENT_TS, STATEMENT_HASH, RECORD_HASH, SEQUENCE, SOURCE_FILE, f"if({IS_DELETED}, {texts(())}, {itself})")
@@ -61,10 +85,18 @@ def as_assertions(held: DataFrame, terms: Terms) -> DataFrame:
     apart = "concat(entry.value.record_hash, encode(entry.key, 'UTF-8'))"
     nothing = "CAST(NULL AS STRING)"
     from_it = _word("entry.value.source_event_ts", apart, "entry.value.record_hash", nothing, nothing, "array(entry.key)")
-    others = f"if({IS_DELETED}, filter(array({own}), word -> false), transform(map_entries({INHERITED}), entry -> {from_it}))"
-    words = held.withColumn(_WORDS, F.expr(f"explode(concat(array({own}), {others}))"))
+    entries = f"if({IS_DELETED} OR {_FOLLOWS}, array(), map_entries({INHERITED}))"
+    words = held.withColumn(_FOLLOWS, _follows()).withColumn(
+        _WORDS, F.expr(f"explode(concat(array({own}), transform({entries}, entry -> {from_it})))")
+    )
     rest = [quoted(name) for name in held.columns if name not in _WORD]
     return words.selectExpr(*rest, *(f"{_WORDS}.{name} AS {name}" for name in _WORD))
+
+
+def _follows() -> Column:
+    """Whether there is an earlier version of the same key and source."""
+    before = Window.partitionBy(BK).orderBy(SOURCE_SYSTEM, EFFECTIVE_FROM)
+    return F.coalesce(F.lag(SOURCE_SYSTEM).over(before) == F.col(SOURCE_SYSTEM), F.lit(False))
 
 
 def _word(*values: Sql) -> Sql:

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.again import keys_with_news
-from karat.bronze.continuation import EARLIEST, WOKEN, Past, continued, is_tangled, spans, still_matters
+from karat.bronze.continuation import EARLIEST, SAID_OF_IT, WOKEN, Past, continued, is_tangled, spans, still_matters
 from karat.bronze.difference import differences, timeline_form
 from karat.bronze.shape import timeline_schema
+from karat.bronze.standing import tell_enough
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Entity
@@ -20,7 +21,8 @@ from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
-from karat.temporal.columns import BK, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
+from karat.execute.survey import Survey, surveyed
+from karat.temporal.columns import BK, COPIES, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
 from karat.temporal.difference import only_inserts
 from karat.temporal.moments import moment
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among
@@ -95,9 +97,26 @@ class Ground:
         return self.entity.declared.sightings == "lazy"
 
 
-def settled_changes(arrivals: Arrivals, ground: Ground) -> Acts:
+@dataclass(frozen=True)
+class Carried:
+    """The versions of a batch's keys carried on, as far as they tell."""
+
+    survey: Survey
+    keys: DataFrame
+    """Whom it is about."""
+    tangled: DataFrame | None
+    """The keys whose evidence must be asked; None: nobody's."""
+    relevant: DataFrame
+    """The held versions that matter, beside their keys' spans."""
+    followed: DataFrame
+    """The acts, if nobody's evidence must be asked."""
+
+
+def settled_changes(arrivals: Arrivals, ground: Ground, carried: Carried | None = None) -> Acts:
     """What the arrivals change, computed and ready to be written."""
-    if arrivals.may_be_first and ground.held.isEmpty():
+    if carried is not None:
+        changes = _continued(arrivals, carried, ground)
+    elif arrivals.may_be_first and ground.held.isEmpty():
         changes = only_inserts(timeline(_all_said(arrivals.rows, ground), ground.terms), timeline_form(ground.terms))
     else:
         arrivals = with_news(arrivals, ground)
@@ -115,11 +134,10 @@ def versions_near(ground: Ground, keys: Bitmaps, since: datetime | None) -> Data
 
 def with_news(arrivals: Arrivals, ground: Ground) -> Arrivals:
     """The arrivals without keys about which nothing new is said, where that leaves no trace. A daily extract mostly repeats itself."""
-    terms = ground.terms
-    if arrivals.count is None or arrivals.silenced or terms.is_transaction or terms.propagate or not ground.is_lazy:
+    if arrivals.count is None or arrivals.silenced or not _news_can_be_told(ground):
         return arrivals
-    new = arrivals.rows.where(F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull())
-    keys = kept(keys_with_news(new, ground.held if arrivals.near is None else arrivals.near, terms))
+    new = arrivals.rows.where(_takes_part())
+    keys = kept(keys_with_news(new, ground.held if arrivals.near is None else arrivals.near, ground.terms))
     count = keys.count()
     rows = about(new, keys, few=count <= FEW)
     return replace(arrivals, rows=kept(rows), count=min(count, arrivals.count))
@@ -128,8 +146,30 @@ def with_news(arrivals: Arrivals, ground: Ground) -> Arrivals:
 def changes_of(arrivals: Arrivals, ground: Ground) -> DataFrame:
     """The acts that bring the held versions up to date with the arrivals. Grain: one row per version that differs."""
     if arrivals.few and not arrivals.silenced:
-        return _continued(arrivals, ground)
+        return _continued(arrivals, carried_on(arrivals, ground), ground)
     return _made_anew(arrivals, ground)
+
+
+def is_carried_on(arrivals: Arrivals, ground: Ground) -> bool:
+    """Whether versions that were looked up already are all that has to be asked first."""
+    return arrivals.near is not None and not arrivals.silenced and not _news_can_be_told(ground)
+
+
+def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
+    """The versions of the batch's keys carried on, and whose evidence must be asked; the batch is computed by then."""
+    session, terms = arrivals.rows.sparkSession, ground.terms
+    with interpreted(session, few=arrivals.very_few):
+        span = kept(spans(arrivals.rows, arrivals.past, _takes_part()))
+    near = kept(_beside(arrivals, span, ground))
+    relevant = near if terms.is_transaction else near.where(still_matters())
+    columns = [col(name) for name in timeline_schema(terms).names]
+    # mostly nobody's is, and what then follows takes as long to put together as to find out
+    with beside(session, lambda: _surveyed(near, span, arrivals, terms)) as survey:
+        followed = ground.differences(continued(relevant, arrivals.rows.where(_takes_part()), terms), relevant.select(*columns))
+    keys = span.where(F.col(EARLIEST).isNotNull()).select(SK)
+    woken = span.where(F.col(WOKEN)).select(SK)
+    tangled = relevant.where(is_tangled(terms)).select(SK).unionByName(woken).distinct() if survey().some_tangled else None
+    return Carried(survey(), keys, tangled, relevant, followed)
 
 
 def _made_anew(arrivals: Arrivals, ground: Ground) -> DataFrame:
@@ -141,32 +181,24 @@ def _made_anew(arrivals: Arrivals, ground: Ground) -> DataFrame:
     return _from_evidence(keys.distinct(), ground, few=False)
 
 
-def _continued(arrivals: Arrivals, ground: Ground) -> DataFrame:
+def _continued(arrivals: Arrivals, carried: Carried, ground: Ground) -> DataFrame:
     """Keys from the versions they have where these tell enough, the others from their evidence."""
-    new = arrivals.rows.where(F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull())
-    with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
-        span = kept(spans(new, arrivals.past))
-    relevant = kept(_relevant(arrivals, span, ground))
+    if carried.tangled is None:
+        return carried.followed
+    tangled = kept(carried.tangled)
     columns = [col(name) for name in timeline_schema(ground.terms).names]
-    # mostly none is, and what then follows takes as long to put together as to find out
-    with beside(arrivals.rows.sparkSession, lambda: _any_tangled(relevant, span, arrivals, ground.terms)) as some_tangled:
-        followed = ground.differences(continued(relevant, new, ground.terms), relevant.select(*columns))
-    if not some_tangled():
-        return followed
-    woken = span.where(F.col(WOKEN)).select(SK)
-    tangled = kept(relevant.where(is_tangled(ground.terms)).select(SK).unionByName(woken).distinct())
-    held, clean = (rows.join(F.broadcast(tangled), SK, "left_anti") for rows in (relevant, new))
+    held, clean = (rows.join(F.broadcast(tangled), SK, "left_anti") for rows in (carried.relevant, arrivals.rows.where(_takes_part())))
     told = ground.differences(continued(held, clean, ground.terms), held.select(*columns))
     return told.unionByName(_from_evidence(tangled, ground))
 
 
-def _relevant(arrivals: Arrivals, span: DataFrame, ground: Ground) -> DataFrame:
-    """The versions of the batch's keys that end at or after its first statement about them, beside their spans."""
-    if arrivals.near is None:
-        beside = _since(ground, arrivals.since).join(F.broadcast(span), SK, "inner")
-    else:  # few on both sides by now: a merge join in one partition is a stage, a broadcast would be a job
-        beside = span.join(arrivals.near, SK, "inner")  # by the settings of the session the span is of
-    return beside if ground.terms.is_transaction else beside.where(still_matters())
+def _beside(arrivals: Arrivals, span: DataFrame, ground: Ground) -> DataFrame:
+    """The versions of the batch's keys that may end at or after its first statement about them, beside their spans."""
+    span = span.where(F.col(EARLIEST).isNotNull()).drop(COPIES, SAID_OF_IT)
+    if arrivals.near is not None:  # few on both sides by now: a merge join in one partition is a stage, a broadcast would be a job
+        return span.join(arrivals.near, SK, "inner")  # by the settings of the session the span is of
+    found = _since(ground, arrivals.since).join(F.broadcast(span), SK, "inner")
+    return found if ground.terms.is_transaction else found.where(still_matters())
 
 
 def _since(ground: Ground, since: datetime | None, near: Sql | None = None) -> DataFrame:
@@ -181,11 +213,20 @@ def _since(ground: Ground, since: datetime | None, near: Sql | None = None) -> D
     return held.where(F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) >= moment(since)))
 
 
-def _any_tangled(relevant: DataFrame, span: DataFrame, arrivals: Arrivals, terms: Terms) -> bool:
-    """Whether any key's evidence must be asked."""
-    together = span.select(SK, EARLIEST, WOKEN).join(relevant.drop(EARLIEST, WOKEN), SK, "left")
+def _surveyed(near: DataFrame, span: DataFrame, arrivals: Arrivals, terms: Terms) -> Survey:
+    tells = arrivals.near is not None and tell_enough(arrivals.past, terms)
     with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
-        return bool(together.agg(F.max(F.coalesce(is_tangled(terms), F.col(WOKEN)))).collect()[0][0])
+        return surveyed(near, span, terms, arrivals.since if tells else None)
+
+
+def _news_can_be_told(ground: Ground) -> bool:
+    """Whether statements that say nothing new leave no trace."""
+    return ground.is_lazy and not ground.terms.is_transaction and not ground.terms.propagate
+
+
+def _takes_part() -> Column:
+    """Of an assertion: whether it is about a key and counts."""
+    return F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull()
 
 
 def _all_said(rows: DataFrame, ground: Ground) -> DataFrame:

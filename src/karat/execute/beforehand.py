@@ -6,7 +6,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.arrival import heard, leaves_unsaid
+from karat.bronze.arrival import complete_as_said, heard, leaves_unsaid, reconstructed
 from karat.bronze.continuation import Past
 from karat.bronze.standing import as_assertions, heard_from, stands_for_all
 from karat.bronze.terms import Terms
@@ -14,6 +14,7 @@ from karat.execute.advance import Ground, versions_near
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
+from karat.execute.survey import FOREVER
 from karat.execute.tally import Tally
 from karat.temporal.columns import BK, EVENT_TS, SK, SOURCE_EFFECTIVE_TO
 from karat.temporal.moments import from_micros, moment, roughly
@@ -21,8 +22,6 @@ from karat.temporal.sketch import FEW_KEYS, may_be_among
 
 FEW_UNTOLD = 200
 """Keys that can be named in a search: files and pages that cannot hold them stay shut."""
-FOREVER = -(2**63)
-"""In the place of a time: as far back as anything was said."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,12 @@ def near_versions(tally: Tally, since: datetime | None, ground: Ground, *, now: 
     return kept(held if since else held.where(F.lit(False)), now=now)
 
 
-def tell_enough(past: Past, terms: Terms) -> bool:
-    """Whether versions can stand for evidence at all: of states, where nothing was ever said that none of them shows."""
-    return not (terms.is_transaction or terms.swept or terms.shown_apart or past.unseen)
-
-
 def untold_by(near: DataFrame, tally: Tally, past: Past, terms: Terms) -> Untold:
     """The keys with something left unsaid about which these versions do not tell enough; by then the versions have been looked up."""
     leaves = near.where(may_be_among(SK, tally.unsaid_keys))
-    lacks, first = F.max(~stands_for_all(terms, past)), F.min(F.coalesce(F.unix_micros(heard_from(terms)), F.lit(FOREVER)))
-    keys = leaves.groupBy(BK).agg(lacks.alias("lacks"), first.alias("first")).where("lacks")
+    first = F.min(F.coalesce(F.unix_micros(heard_from(terms)), F.lit(FOREVER)))
+    told = leaves.withColumn("stands", stands_for_all(terms, past))
+    keys = told.groupBy(BK).agg(F.min("stands").alias("told"), first.alias("first")).where("NOT told")
     with interpreted(near.sparkSession):
         found = keys.agg(F.collect_set(BK).alias("keys"), F.min("first").alias("first")).collect()[0]
     is_bounded = found["first"] not in (None, FOREVER)
@@ -87,3 +82,15 @@ def prior_in_evidence(stamped: DataFrame, tally: Tally, ground: Ground) -> DataF
     else:
         prior = about(evidence, stamped.where(leaves_unsaid(ground.terms)).select(SK).distinct())
     return kept(heard(prior.unionByName(of_sources(evidence)) if ground.terms.swept else prior))
+
+
+def filled_in(stamped: DataFrame, prior: DataFrame | None, tally: Tally, terms: Terms) -> DataFrame:
+    """The batch with what it leaves unsaid taken from what was said before; None: it leaves nothing. Grain: unchanged."""
+    if prior is None:
+        return stamped.transform(complete_as_said)
+    if tally.read > FEW_KEYS:
+        return stamped.transform(reconstructed, prior, terms)
+    # mostly everything is said; whoever has nothing to inherit need not be put in order with the others and what sources say of all
+    may_inherit = F.col(SK).isNull() | F.expr(may_be_among(SK, tally.unsaid_keys))
+    rest = stamped.where(~may_inherit).transform(complete_as_said)
+    return stamped.where(may_inherit).transform(reconstructed, prior, terms).unionByName(rest)

@@ -1,84 +1,41 @@
 """A belief brought up to date with the evidence: what is new about whom, judged by the rule in force, in four commits.
 
 receipts   follow from the evidence and from how far the history has come, so they can be made until that moves on
-current    beside them: rows that differ; a rerun finds the same difference, or none
-conflicts  likewise
-history    last: its commit says which batch of the evidence and which rule the belief has reached
+conflicts  rows that differ; a rerun finds the same difference, or none
+history    then: its commit says which batch of the evidence and which rule the belief has reached
+current    beside all of them: the history's commit says which of its commits goes with it, so that one that is missing is noticed
 
 A crash in between leaves the history behind. The next run then takes the same step once more, without the receipts that are there.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 from karat.bronze.terms import Terms
-from karat.config.names import TableName
 from karat.config.resolved import Belief, Entity
-from karat.config.rules import Rule, in_force
+from karat.config.rules import in_force
 from karat.execute.acts import write
 from karat.execute.belief_step import Judged, judge, judging
-from karat.execute.beside import beside
 from karat.execute.concerned import Ground, Step
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import APPEND_ONLY, LIVE_APART, ensure, terms_of, told_by_evidence
 from karat.execute.outcome import Outcome
-from karat.execute.tables import Layout, Replacement
+from karat.execute.present import GOES_WITH, Present, mended, present_beside
+from karat.execute.seat import Reached, Seat
+from karat.execute.spoken import Spoken
+from karat.execute.tables import Layout
 from karat.execute.world import World
 from karat.plan.stages import Believe
 from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema, restatements_schema
-from karat.state.commits import Checkpoint, Commit, Written
+from karat.state.commits import Commit, Written
 from karat.state.rules_used import check_unedited
 from karat.telemetry.events import Rows
 from karat.temporal.columns import BK, IS_CURRENT, VALID_FROM, VALID_TO
 
 _MIRRORED = re.compile(r"batch (\d+), rule version (\d+)")
-
-
-@dataclass(frozen=True)
-class Reached:
-    """How far something has come: a batch of the evidence, and a rule."""
-
-    batch: int
-    version: int
-
-    def __str__(self) -> str:
-        return f"batch {self.batch}, rule version {self.version}"
-
-
-@dataclass(frozen=True)
-class Seat:
-    """Where a belief is made: its tables, its subject, and what they stand on."""
-
-    ground: Ground
-    world: World
-    latest: int
-    """The evidence's last batch."""
-    made_at: str
-    """What tells this evidence from another one made later under its name."""
-    history: Checkpoint
-
-    @property
-    def belief(self) -> Belief:
-        """Which belief it is."""
-        return self.ground.belief
-
-    @property
-    def tables(self) -> DeltaTables:
-        """Where its tables are."""
-        return self.ground.tables
-
-    def rule(self, version: int) -> Rule:
-        """The rule of this version."""
-        return next(rule for rule in self.belief.rules if rule.version == version)
-
-    def commit(self, table: TableName, reached: Reached, **more: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
-        """The next commit to one of the tables."""
-        stamp, name = self.world.stamp, str(self.belief.table)
-        position = {"batch": reached.batch, "rule": reached.version, "evidence": self.made_at, **more}
-        return Commit(name, self.tables.checkpoint(table, name).sequence + 1, stamp.run_id, self.world.config.hash, position)
 
 
 def believe(stage: Believe, world: World) -> Outcome:
@@ -92,17 +49,18 @@ def believe(stage: Believe, world: World) -> Outcome:
         return Outcome("unchanged")
     seat = _seat(belief, tables, world)
     check_unedited(belief, seat.history.position)
+    was_behind = mended(seat) != Written()
     goal = Reached(seat.latest, rule.version)
     reached = _reached(seat, stage.since)
     if reached == goal:
-        return Outcome("unchanged", position=str(goal))
+        return Outcome("succeeded" if was_behind else "unchanged", position=str(goal))
     _prepare(seat)
     done = [_stepped(seat, start, end) for start, end in _way(seat, reached, goal)]
     rows = Rows(read=sum(each.read for each in done), **_summed([each.history for each in done]))
     restated = sum(each.receipts for each in done)
     what = "restatement" if restated == 1 else "restatements"
     notes = (f"{restated} {what} of the past: see {belief.restatements}",) if restated else ()
-    changed = any(each.changed for each in done)
+    changed = was_behind or any(each.changed for each in done)
     return Outcome("succeeded" if changed else "unchanged", rows, position=str(goal), notes=notes)
 
 
@@ -127,7 +85,7 @@ def mend(belief: Belief, world: World) -> None:
         return
     seat = _seat(belief, tables, world)
     end = Reached(judged.step.until, judged.step.rule.version)
-    with _present_beside(seat, judged, end) as present:
+    with present_beside(seat, judged, end) as present:
         _written(seat, judged, end, present)
 
 
@@ -202,48 +160,33 @@ def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
     """One step, from what was believed then to what is believed now."""
     belief = seat.belief
     former = None if start is None else next((rule for rule in belief.rules if rule.version == start.version), None)
-    step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version))
+    step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version), _just_spoken(seat, start, end))
     was_lost = seat.tables.version(belief.table) == 0 < seat.tables.version(belief.history)
     with ExitStack() as stack:
         with judging(step, seat.ground, compare_present=was_lost) as judged:
             if judged is None:
                 return Stepped(0, Written(), 0, changed=False)
-            present = stack.enter_context(_present_beside(seat, judged, end))
+            present = stack.enter_context(present_beside(seat, judged, end))
             receipts = _receipts_written(seat, judged, end)
         wrote = _written(seat, judged, end, present)
     return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
 
 
-def _written(seat: Seat, judged: Judged, end: Reached, present: Callable[[], Written]) -> list[Written]:
-    """Conflicts, the present and, last, the history, whose commit says how far the belief has come."""
+def _just_spoken(seat: Seat, start: Reached | None, end: Reached) -> Spoken | None:
+    """What the step is about, if it is one batch that this run has landed."""
+    spoken = seat.world.spoken.get(str(seat.belief.entity.timeline))
+    is_it = spoken is not None and start is not None and (spoken.after, spoken.batch) == (start.batch, end.batch)
+    return spoken if is_it else None
+
+
+def _written(seat: Seat, judged: Judged, end: Reached, present: Present) -> list[Written]:
+    """Conflicts, then the history, whose commit says how far the belief has come; the present beside them."""
     belief, tables = seat.belief, seat.tables
     position = {"rules": _rules_used(seat, end), "known_at": seat.world.stamp.started_at.isoformat()}
     differing = write(judged.conflicts, belief.conflicts, tables, seat.commit(belief.conflicts, end))
-    return [differing, present(), write(judged.history, belief.history, tables, seat.commit(belief.history, end, **position))]
-
-
-def _present_beside(seat: Seat, judged: Judged, end: Reached) -> AbstractContextManager[Callable[[], Written]]:
-    """What is believed now, written beside whatever else is done."""
-    return beside(seat.tables.session, lambda: _present_written(_apart(seat), judged, end))
-
-
-def _apart(seat: Seat) -> Seat:
-    """The same through another session with the same settings, for a commit beside others."""
-    return replace(seat, ground=replace(seat.ground, tables=seat.tables.apart()))
-
-
-def _present_written(seat: Seat, judged: Judged, end: Reached) -> Written:
-    """What is believed now: what was found to differ, or what follows from the history's acts."""
-    table, tables = seat.belief.table, seat.tables
-    if judged.present is not None:
-        return write(judged.present, table, tables, seat.commit(table, end))
-    puts = judged.puts(seat.ground.subject)
-    if puts is None:
-        return Written()
-    commit = seat.commit(table, end)
-    if isinstance(puts, Replacement):
-        return tables.replace(puts, table, commit)
-    return tables.insert(puts, table, commit) if tables.version(table) == 0 else tables.merge(puts, table, commit)
+    commit = seat.commit(belief.history, end, **position, **{GOES_WITH: present.number()})
+    followed = write(judged.history, belief.history, tables, commit)
+    return [differing, present.written(), followed]
 
 
 def _receipts_written(seat: Seat, judged: Judged, end: Reached) -> int:

@@ -15,6 +15,7 @@ from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
+from karat.execute.spoken import Spoken
 from karat.silver.words import Subject
 from karat.temporal.columns import (
     ATTR_HASH,
@@ -57,6 +58,8 @@ class Step:
     until: int
     former: Rule | None
     rule: Rule
+    spoken: Spoken | None = None
+    """What the step is about, where the same run has just landed it."""
 
     @property
     def of_all(self) -> bool:
@@ -96,6 +99,8 @@ class Concerned:
     """Nothing new speaks of a time before this: what is believed of it stays. None: everything is judged anew."""
     near: Bitmaps | None = None
     """A sketch of the keys, where they are few."""
+    heard_from: datetime | None = None
+    """Nothing said of a time before this can be heard about them any more; None: everything may be."""
 
     @property
     def are_few(self) -> bool:
@@ -131,6 +136,9 @@ def subject_of(terms: Terms) -> Subject:
 
 def concerned_by(step: Step, ground: Ground) -> Concerned:
     """Those somebody newly speaks of, all of a source that newly spoke of everything, or everybody."""
+    if step.spoken is not None and not step.of_all:
+        told = step.spoken
+        return Concerned(told.keys, told.count, told.since, told.near, told.heard_from)
     evidence = ground.evidence
     new = evidence.where(_in_time(step) if step.since is None else _in_time(step) & (F.col(BATCH_SEQ) > step.since))
     new = new.select(BK, SK, SOURCE_SYSTEM, EVENT_TS, SNAPSHOT_TS)
@@ -159,8 +167,9 @@ def said_about(concerned: Concerned, step: Step, ground: Ground) -> DataFrame:
     evidence = ground.evidence
     if concerned.keys is None:
         return evidence.where(_in_time(step))
-    # the search names no batch and no time, so that Spark has compiled it before; its few finds are sorted out by numbers
-    rows = kept(_about(evidence, concerned.keys, concerned.near))
+    # the search names no batch and times only roughly, so that Spark has compiled it before; its few finds are sorted out by numbers
+    searched = evidence if concerned.heard_from is None else evidence.where(F.col(EVENT_TS) >= moment(concerned.heard_from))
+    rows = kept(_about(searched, concerned.keys, concerned.near))
     rows = rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows
     with interpreted(ground.tables.session, few=concerned.are_few):
         rows = rows.where(_in_time(step))

@@ -4,76 +4,41 @@ A crash between the two leaves the timeline behind; the next run lets it catch u
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.arrival import collapsed_copies, complete_as_said, reconstructed
+from karat.bronze.arrival import collapsed_copies
 from karat.bronze.continuation import Past
 from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
 from karat.bronze.shape import assertion_columns
-from karat.bronze.terms import Terms
-from karat.config.resolved import Entity
+from karat.bronze.standing import tell_enough
 from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
-from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Ground, settled_changes
-from karat.execute.beforehand import log_replayed, near_versions, prior_in_evidence, prior_of, tell_enough, told_by, untold_by
+from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Carried, carried_on, is_carried_on, settled_changes
+from karat.execute.beforehand import filled_in, log_replayed, near_versions, prior_in_evidence, prior_of, told_by, untold_by
 from karat.execute.beside import beside
-from karat.execute.delta import DeltaTables
-from karat.execute.evidence import prepare, terms_of, told_by_evidence
+from karat.execute.evidence import prepare
 from karat.execute.gather import Gathered, gather
 from karat.execute.kept import kept
 from karat.execute.outcome import Outcome
 from karat.execute.pace import interpreted
 from karat.execute.refused import keep_refused
+from karat.execute.site import Site, past_of, remembered, site_of
 from karat.execute.snapshots import Complete, completeness, without_suspicious
-from karat.execute.suspicion import Watch
-from karat.execute.tally import Tally, latest, tally_of
+from karat.execute.spoken import Spoken
+from karat.execute.tally import Tally, tally_of
 from karat.execute.world import World
 from karat.plan.stages import Land
-from karat.state.commits import Checkpoint, Commit, Written
+from karat.state.commits import Commit, Written
 from karat.telemetry.events import Rows
 from karat.temporal.columns import BATCH_SEQ, BK, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID, SOURCE_SYSTEM, TIME_BASIS
-from karat.temporal.moments import from_micros, micros_of, moment, roughly
+from karat.temporal.moments import moment, roughly
 
 ROWS_PER_PARTITION = 50_000
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where a stage works: the entity, its terms, its tables, and the run it is part of."""
-
-    entity: Entity
-    terms: Terms
-    tables: DeltaTables
-    world: World
-    previous: Checkpoint
-    replayed: tuple[str, ...] = ()
-    """Rows of the quarantine that this batch admits."""
-
-    @property
-    def ground(self) -> Ground:
-        """Where its timeline stands."""
-        return Ground(self.entity, self.terms, self.tables)
-
-    @property
-    def watch(self) -> Watch:
-        """What is looked out for, given how far its sources had got."""
-        return Watch(self.entity, self.previous.position.get("reached", {}), self.world.stamp.started_at)
-
-    def reached(self, tally: Tally) -> datetime:
-        """The latest time anybody has spoken of."""
-        return max(from_micros(told["time"]) for told in self.watch.remembered(tally.watched).values() if "time" in told)
-
-    def commit(self, **position: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
-        """The next commit to the evidence."""
-        stamp = self.world.stamp
-        return Commit(str(self.entity.timeline), self.previous.sequence + 1, stamp.run_id, self.world.config.hash, position)
 
 
 def land(stage: Land, world: World) -> Outcome:
@@ -91,18 +56,6 @@ def land(stage: Land, world: World) -> Outcome:
     with beside(site.tables.session, partial(log_replayed, replace(site.ground, tables=site.tables.apart()))):
         rows, suspicions = land_batch(batch, news, site)
     return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=(*news.notes, *suspicions)))
-
-
-def site_of(entity: Entity, world: World) -> Site:
-    """The entity as its own evidence describes it: who has ever spoken, which attributes are on record, how far it was read."""
-    tables = world.tables()
-    previous = tables.checkpoint(entity.assertions, str(entity.timeline))
-    if "clock" not in previous.position:  # a log that was cleaned up does not say, nor does one of before; then the evidence is asked
-        told = told_by_evidence(entity, tables)
-        lacking = {"clock": told["clock"]} if "sources" in previous.position else told
-        previous = replace(previous, position={**previous.position, **lacking})
-    speaking = {feed.feed.source_system for feed in entity.feeds} | set(previous.position["sources"])
-    return Site(entity, terms_of(entity, tables, tuple(sorted(speaking))), tables, world, previous)
 
 
 def catch_up(site: Site, mirrored: str | None) -> Written:
@@ -141,7 +94,7 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     if (tally.refused or news.empty) and not site.replayed:  # what a replay refuses is on record already
         keep_refused(batch, news.empty, site.entity, site.tables, site.commit(started_at=site.world.stamp.started_at.isoformat()))
     complete = completeness(batch, site.entity)
-    past = _past(site, tally, complete)
+    past = past_of(site, tally, complete)
     site = replace(site, terms=replace(site.terms, swept=bool(past.sweeps), shown_apart=bool(past.shows_apart)))
     swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
     session = site.tables.session
@@ -150,21 +103,22 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     with beside(session, lambda: None if swept else near_versions(tally, since, elsewhere, now=not asked)) as near:
         stamped = _stamped(batch, complete, site)
         landing = _landing(stamped, near, past, tally, site)
-        with interpreted(session, few=tally.read <= FEW_TO_INTERPRET):
-            copies = int(landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0][0] or 0)
         arrivals = Arrivals(landing, swept, past, tally.read, since, near())
+        carried = carried_on(arrivals, site.ground) if is_carried_on(arrivals, site.ground) else None
+        copies = _copies(landing, tally) if carried is None else carried.survey.copies
     commit = site.commit(
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),
         replayed=list(site.replayed),
-        **_remembered(past, tally, site),
+        **remembered(past, tally, site),
     )
     with beside(session, partial(site.tables.append, landing, site.entity.assertions, commit)) as appended:
         # what follows from the batch is mostly known without the rest of the evidence, and is written after it
-        acts = settled_changes(arrivals, replace(site.ground, evidence_is_written=appended))
+        acts = settled_changes(arrivals, replace(site.ground, evidence_is_written=appended), carried)
         landed = appended().inserted - (complete.rows if complete else 0)
     _balanced(tally, landed, copies)
     followed = _followed(acts, site)
+    _handed_on(carried, arrivals, tally, site)
     rows = Rows(tally.read, landed, copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
     return rows, site.watch.notes(tally.watched)
 
@@ -197,6 +151,12 @@ def _landing(stamped: DataFrame, near: Callable[[], DataFrame | None], past: Pas
     return _whole(stamped, prior_in_evidence(stamped, tally, site.ground) if prior is None else prior, tally, site)
 
 
+def _copies(landing: DataFrame, tally: Tally) -> int:
+    """How many rows say what another one says; the batch is computed by then."""
+    with interpreted(landing.sparkSession, few=tally.read <= FEW_TO_INTERPRET):
+        return int(landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0][0] or 0)
+
+
 def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFrame:
     """The admitted rows with who they are about and when they came. Grain: one row per statement and file, and per snapshot."""
     said = batch.where(F.col(KIND) == "row")
@@ -225,8 +185,7 @@ def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFra
 def _whole(stamped: DataFrame, prior: DataFrame | None, tally: Tally, site: Site) -> DataFrame:
     """The rows as assertions, what they left unsaid filled in. Grain: unchanged."""
     with interpreted(site.tables.session, few=tally.read <= FEW_TO_INTERPRET):
-        filled = stamped.transform(complete_as_said) if prior is None else stamped.transform(reconstructed, prior, site.terms)
-        return kept(filled.selectExpr(*assertion_columns(site.terms)))
+        return kept(filled_in(stamped, prior, tally, site.terms).selectExpr(*assertion_columns(site.terms)))
 
 
 def _followed(acts: Acts, site: Site) -> Written:
@@ -238,45 +197,18 @@ def _followed(acts: Acts, site: Site) -> Written:
     return write(acts, site.entity.timeline, tables, commit)
 
 
-def _past(site: Site, tally: Tally, complete: Complete | None) -> Past:
-    """What earlier commits and this batch say beyond what versions show."""
-    position = site.previous.position
-    known = [(source, datetime.fromisoformat(at)) for source, at in position.get("sweeps", {}).items()]
-    swept = [*known, *tally.truncates.items(), *(complete.until.items() if complete else ())]
-    unseen = position.get("unseen")
-    apart = frozenset(position.get("apart", ())) | tally.shows_apart
-    never: dict[str, datetime] | None = {} if site.previous.sequence == 0 else None
-    behind = {source: from_micros(at) for source, at in position["behind"].items()} if "behind" in position else never
-    return Past(latest(swept), apart, None if unseen is None else from_micros(unseen), behind)
-
-
-def _remembered(past: Past, tally: Tally, site: Site) -> dict[str, Any]:
-    """What the next batch must know; that sightings were once lazy holds on, whatever is declared later."""
-    reached = site.watch.remembered(tally.watched)
-    unseen = site.previous.position.get("unseen")
-    if site.ground.is_lazy:
-        unseen = max((told["time"] for told in reached.values() if "time" in told), default=unseen)
-    sweeps = {source: at.isoformat() for source, at in past.sweeps.items()}
-    seen = {"apart": sorted(past.shows_apart), "reached": reached, "unseen": unseen}
-    return {"sweeps": sweeps, **seen, "clock": _clock(site), "behind": _behind(past, tally, site)}
-
-
-def _behind(past: Past, tally: Tally, site: Site) -> dict[str, int]:
-    """When each source last spoke of a time it had reached before; where nobody knows, now, of all that have ever spoken."""
-    spoke = site.terms.sources if past.behind is None else site.watch.spoke_of_the_past(tally.watched)
-    known = {source: micros_of(at) for source, at in (past.behind or {}).items()}
-    return {**known, **dict.fromkeys(spoke, _clock(site))}
-
-
-def _clock(site: Site) -> int:
-    """The latest arrival there has been: clocks may run behind, and what came before this batch must not seem to come after it."""
-    now = micros_of(site.world.stamp.started_at)
-    return max(now, site.previous.position.get("clock") or now)
-
-
 def _silenced(rows: DataFrame) -> tuple[str, ...]:
     found = rows.where(F.col(BK).isNull() & F.col(TIME_BASIS).isNotNull()).select(SOURCE_SYSTEM).distinct().collect()
     return tuple(sorted(row[SOURCE_SYSTEM] for row in found))
+
+
+def _handed_on(carried: Carried | None, arrivals: Arrivals, tally: Tally, site: Site) -> None:
+    """What a belief about this entity would otherwise have to search for."""
+    if carried is None or arrivals.since is None:
+        return
+    after, survey = site.previous.sequence, carried.survey
+    spoken = Spoken(after, after + 1, carried.keys, tally.keys, survey.count, arrivals.since, survey.heard_from)
+    site.world.spoken[str(site.entity.timeline)] = spoken
 
 
 def _balanced(tally: Tally, landed: int, copies: int) -> None:

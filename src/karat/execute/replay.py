@@ -16,7 +16,8 @@ from karat.contract.columns import KIND
 from karat.contract.statements import statements
 from karat.execute.gather import Gathered
 from karat.execute.kept import kept
-from karat.execute.land import Site, admissible, catch_up, land_batch, site_of
+from karat.execute.land import admissible, catch_up, land_batch
+from karat.execute.site import Site, site_of
 from karat.execute.tables import SOURCE, TARGET, Merge
 from karat.execute.world import World
 from karat.sources.files import documents, json_records

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from karat.config.resolved import Config
 from karat.execute.delta import DeltaTables
+from karat.execute.spoken import Spoken
 
 EXACT_TIME = {
     "spark.sql.session.timeZone": "UTC",
@@ -43,6 +44,8 @@ class World:
     stamp: RunStamp
     recorded: Mapping[str, Recorded] = field(default_factory=dict)
     """The control tables as they were at the start, by target."""
+    spoken: dict[str, Spoken] = field(default_factory=dict)
+    """The last batch that landed in this run, by the entity's timeline."""
 
     def recorded_for(self, target: str) -> Recorded:
         """What the control table said about one target; nothing before its first run."""

@@ -9,6 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from karat import Project
+from karat.config.names import TableName
+from karat.errors import InternalError
+from karat.execute.delta import DeltaTables
+from karat.execute.tables import Replacement
+from karat.state.commits import Commit, Written
 from tests.support.beliefs import RULES, declare, table_rows
 from tests.support.entities import CUSTOMER, drop, entity_project
 from tests.support.killing import killed_before
@@ -103,3 +108,32 @@ def test_a_kill_in_the_very_first_run_is_recovered(spark: SparkSession, unbeliev
     begun, done = unbelieved
     _recovers(spark, begun, done, (commit, 2, DAY_2))
     assert _view(done, "customer_history")
+
+
+def test_what_is_believed_now_follows_a_history_that_came_further(
+    spark: SparkSession, starts: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, done = starts
+    folder = Path(shutil.copytree(begun, begun.parent / "left behind"))
+    replace = DeltaTables.replace
+
+    def lost(tables: DeltaTables, change: Replacement, into: TableName, commit: Commit) -> Written:
+        if into.table == "customer":  # the one of two commits made side by side that a crash may leave out
+            message = "the machine is gone"
+            raise InternalError(message)
+        return replace(tables, change, into, commit)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaTables, "replace", lost)
+        assert not Project.open(folder, spark).run(now=_hour(3)).ok
+    assert _view(folder, "customer") == _view(begun, "customer")
+    assert _view(folder, "customer_history") != _view(begun, "customer_history")
+    report = Project.open(folder, spark).run(now=_hour(3))
+    assert [stage.status for stage in report.stages if stage.name == "silver.customer"] == ["succeeded"]
+    live = [row for row in table_rows(folder, "customer_history") if row["is_current"]]
+    columns = table_rows(folder, "customer")[0].keys()
+    assert _view(folder, "customer") == sorted(str(_loose({name: row[name] for name in columns})) for row in live)
+    _delivered(folder, 3, DAY_3)
+    assert Project.open(folder, spark).run(now=_hour(4)).ok
+    for table in ("customer", "customer_history", "customer_conflicts", "customer_restatements"):
+        assert _view(folder, table) == _view(done, table), table

@@ -1,0 +1,28 @@
+"""What a batch said and about whom, handed on within a run: what has just passed through need not be searched for in the evidence."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+
+from karat.temporal.sketch import Bitmaps
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A batch of few keys, none of whose sources spoke of everything."""
+
+    after: int
+    """The number of the batch before it."""
+    batch: int
+    """Its own."""
+    keys: DataFrame
+    """Whom it is about, by `sk`."""
+    near: Bitmaps
+    """A sketch of them."""
+    count: int
+    """How many of its statements count."""
+    since: datetime
+    """It speaks of nothing before this, or shortly after it."""
+    heard_from: datetime | None
+    """Nothing said of a time before this can be heard any more from then on about these keys; None: everything may be."""

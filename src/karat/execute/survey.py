@@ -1,0 +1,51 @@
+"""A batch and the held versions near it looked over in one go, before anything is decided."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from karat.bronze.continuation import SAID_OF_IT, WOKEN, is_tangled, still_matters
+from karat.bronze.standing import speaks_since
+from karat.bronze.terms import Terms
+from karat.temporal.columns import COPIES, SK
+from karat.temporal.moments import from_micros, roughly
+
+FOREVER = -(2**63)
+"""In the place of a time: as far back as anything was said."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What was seen."""
+
+    copies: int
+    """Rows of the batch that say what another one says."""
+    count: int
+    """How many of its statements count."""
+    some_tangled: bool
+    """Whether any key's evidence must be asked."""
+    heard_from: datetime | None
+    """Nothing said of a time before this can be heard about these keys from the batch's first on; None: everything may be."""
+
+
+def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | None) -> Survey:
+    """The spans of a batch's keys and, beside theirs, the versions near them; all that end at or after `since`, if they tell at all."""
+    matters = F.lit(True) if terms.is_transaction else still_matters()
+    first = F.lit(FOREVER) if since is None else F.coalesce(F.unix_micros(speaks_since(terms, since)), F.lit(FOREVER))
+    of_each = near.groupBy(SK).agg(F.max(matters & is_tangled(terms)).alias("asked"), F.min(first).alias("first"))
+    found = span.join(of_each, SK, "left").agg(
+        F.sum(COPIES).alias("copies"),
+        F.sum(SAID_OF_IT).alias("count"),
+        F.max(F.coalesce("asked", WOKEN)).alias("asked"),
+        F.min("first").alias("first"),
+    )
+    row = found.collect()[0]
+    return Survey(row["copies"] or 0, row["count"] or 0, bool(row["asked"]), _bound(row["first"], since))
+
+
+def _bound(first: int | None, since: datetime | None) -> datetime | None:
+    if since is None or first == FOREVER:
+        return None
+    return since if first is None else roughly(min(from_micros(first), since), since)
