@@ -139,7 +139,7 @@ def _spoken(arriving: DataFrame, ground: BronzeGround, batch: tuple[int, int]) -
     since = from_micros(first)
     arrivals = Arrivals(arriving, (), Past(behind={}), count, since, versions_near(ground, bitmaps(keys), since))
     carried = carried_on(arrivals, ground)
-    return Spoken(*batch, carried.keys, bitmaps(keys), carried.survey.count, since, carried.survey.heard_from)
+    return Spoken(*batch, carried.keys, bitmaps(keys), None, carried.survey.count, since, carried.survey.heard_from)
 
 
 def _ground(spark: SparkSession, rules: list[Rule], terms: Terms) -> Ground:

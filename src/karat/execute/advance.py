@@ -158,14 +158,15 @@ def is_carried_on(arrivals: Arrivals, ground: Ground) -> bool:
 def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
     """The versions of the batch's keys carried on, and whose evidence must be asked; the batch is computed by then."""
     session, terms = arrivals.rows.sparkSession, ground.terms
+    columns = [col(name) for name in timeline_schema(terms).names]
     with interpreted(session, few=arrivals.very_few):
         span = kept(spans(arrivals.rows, arrivals.past, _takes_part()))
-    near = kept(_beside(arrivals, span, ground))
-    relevant = near if terms.is_transaction else near.where(still_matters())
-    columns = [col(name) for name in timeline_schema(terms).names]
-    # mostly nobody's is, and what then follows takes as long to put together as to find out
-    with beside(session, lambda: _surveyed(near, span, arrivals, terms)) as survey:
-        followed = ground.differences(continued(relevant, arrivals.rows.where(_takes_part()), terms), relevant.select(*columns))
+        near = kept(_beside(arrivals, span, ground))
+        relevant = near if terms.is_transaction else near.where(still_matters())
+        tells = arrivals.near is not None and tell_enough(arrivals.past, terms)
+        # mostly nobody's is, and what then follows takes as long to plan as to find out
+        with beside(session, lambda: surveyed(near, span, terms, arrivals.since if tells else None)) as survey:
+            followed = kept(ground.differences(continued(relevant, arrivals.rows.where(_takes_part()), terms), relevant.select(*columns)))
     keys = span.where(F.col(EARLIEST).isNotNull()).select(SK)
     woken = span.where(F.col(WOKEN)).select(SK)
     tangled = relevant.where(is_tangled(terms)).select(SK).unionByName(woken).distinct() if survey().some_tangled else None
@@ -196,7 +197,7 @@ def _beside(arrivals: Arrivals, span: DataFrame, ground: Ground) -> DataFrame:
     """The versions of the batch's keys that may end at or after its first statement about them, beside their spans."""
     span = span.where(F.col(EARLIEST).isNotNull()).drop(COPIES, SAID_OF_IT)
     if arrivals.near is not None:  # few on both sides by now: a merge join in one partition is a stage, a broadcast would be a job
-        return span.join(arrivals.near, SK, "inner")  # by the settings of the session the span is of
+        return span.hint("merge").join(arrivals.near, SK, "inner")  # by the settings of the session the span is of
     found = _since(ground, arrivals.since).join(F.broadcast(span), SK, "inner")
     return found if ground.terms.is_transaction else found.where(still_matters())
 
@@ -211,12 +212,6 @@ def _since(ground: Ground, since: datetime | None, near: Sql | None = None) -> D
     if ground.terms.is_transaction or since is None:
         return held
     return held.where(F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) >= moment(since)))
-
-
-def _surveyed(near: DataFrame, span: DataFrame, arrivals: Arrivals, terms: Terms) -> Survey:
-    tells = arrivals.near is not None and tell_enough(arrivals.past, terms)
-    with interpreted(arrivals.rows.sparkSession, few=arrivals.very_few):
-        return surveyed(near, span, terms, arrivals.since if tells else None)
 
 
 def _news_can_be_told(ground: Ground) -> bool:

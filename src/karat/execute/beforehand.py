@@ -5,20 +5,24 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from karat.bronze.arrival import complete_as_said, heard, leaves_unsaid, reconstructed
+from karat.bronze.arrival import UNHEARD, complete_as_said, heard, leaves_unsaid, reconstructed
 from karat.bronze.continuation import Past
+from karat.bronze.shape import assertions_schema, timeline_schema
 from karat.bronze.standing import as_assertions, heard_from, stands_for_all
 from karat.bronze.terms import Terms
 from karat.execute.advance import Ground, versions_near
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
+from karat.execute.picked import not_before, of_keys, of_names, picked
 from karat.execute.survey import FOREVER
 from karat.execute.tally import Tally
 from karat.temporal.columns import BK, EVENT_TS, SK, SOURCE_EFFECTIVE_TO
 from karat.temporal.moments import from_micros, moment, roughly
 from karat.temporal.sketch import FEW_KEYS, may_be_among
+from karat.temporal.sql import Sql, every, some
 
 FEW_UNTOLD = 200
 """Keys that can be named in a search: files and pages that cannot hold them stay shut."""
@@ -33,15 +37,13 @@ class Untold:
     """Nothing said of an earlier time can be heard about them any more; None: everything may be."""
 
 
-def log_replayed(ground: Ground) -> None:
-    """The timeline's log read up to its last commit, which takes Delta a while: whoever looks something up next need not wait for it."""
-    ground.held.where(F.col(SOURCE_EFFECTIVE_TO).isNull()).inputFiles()
-
-
 def near_versions(tally: Tally, since: datetime | None, ground: Ground, *, now: bool) -> DataFrame | None:
     """The held versions the batch may concern, and few others, looked up now or on first use; None where they are too many."""
     if tally.read > FEW_KEYS:
         return None
+    found = _versions_picked(tally, since, ground)
+    if found is not None:
+        return found
     held = versions_near(ground, tally.keys, since)
     return kept(held if since else held.where(F.lit(False)), now=now)
 
@@ -67,21 +69,42 @@ def prior_of(near: DataFrame, untold: Untold, tally: Tally, ground: Ground) -> D
     """What these versions tell, and what the evidence does about the others; None where these are too many. Grain: as the evidence."""
     if len(untold.keys) > FEW_UNTOLD:
         return None
-    evidence = ground.evidence.where(F.col(BK).isin(*untold.keys))
-    if untold.heard_from is not None:
-        evidence = evidence.where(F.col(EVENT_TS) >= moment(roughly(untold.heard_from, tally.earliest or untold.heard_from)))
+    since = untold.heard_from and roughly(untold.heard_from, tally.earliest or untold.heard_from)
+    bounds = [of_names(untold.keys)] + ([not_before(EVENT_TS, since)] if since else [])
+    evidence = None if tally.named is None else _evidence_picked(every(bounds), ground)
+    if evidence is None:
+        evidence = ground.evidence.where(F.col(BK).isin(*untold.keys))
+        evidence = kept(heard(evidence.where(F.col(EVENT_TS) >= moment(since)) if since else evidence))
     told = told_by(near, tally, ground.terms).where(~F.col(BK).isin(*untold.keys))
-    return kept(heard(evidence)).unionByName(told, allowMissingColumns=True)
+    return evidence.unionByName(told, allowMissingColumns=True)
 
 
 def prior_in_evidence(stamped: DataFrame, tally: Tally, ground: Ground) -> DataFrame:
     """What was ever said about keys with something left unsaid, and about few others. Grain: as the evidence."""
+    if tally.named:
+        found = _evidence_picked(some([of_keys(tally.named)] + ([f"{BK} IS NULL"] if ground.terms.swept else [])), ground)
+        if found is not None:
+            return found
     evidence = ground.evidence
     if tally.read <= FEW_KEYS:  # what is about others changes nothing, it only takes part in vain
         prior = evidence.where(F.col(BK).isNotNull()).where(may_be_among(SK, tally.unsaid_keys))
     else:
         prior = about(evidence, stamped.where(leaves_unsaid(ground.terms)).select(SK).distinct())
     return kept(heard(prior.unionByName(of_sources(evidence)) if ground.terms.swept else prior))
+
+
+def _versions_picked(tally: Tally, since: datetime | None, ground: Ground) -> DataFrame | None:
+    """The held versions of just these keys, where they can be picked out."""
+    if not tally.named or since is None:
+        return None
+    ends = "true" if ground.terms.is_transaction else f"({SOURCE_EFFECTIVE_TO} IS NULL OR {not_before(SOURCE_EFFECTIVE_TO, since)})"
+    return picked(ground.tables, ground.entity.timeline, every([ends, of_keys(tally.named)]), timeline_schema(ground.terms))
+
+
+def _evidence_picked(where: Sql, ground: Ground) -> DataFrame | None:
+    """Of the assertions that meet a condition what can be heard, where they can be picked out. Grain: as the evidence."""
+    columns = [field for field in assertions_schema(ground.terms) if field.name not in UNHEARD]
+    return picked(ground.tables, ground.entity.assertions, where, T.StructType(columns))
 
 
 def filled_in(stamped: DataFrame, prior: DataFrame | None, tally: Tally, terms: Terms) -> DataFrame:

@@ -5,8 +5,10 @@ from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from karat.bronze.overtaken import heard_since
+from karat.bronze.shape import assertions_schema
 from karat.bronze.terms import Terms
 from karat.config.names import TableName
 from karat.config.resolved import Belief
@@ -15,6 +17,7 @@ from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
+from karat.execute.picked import not_before, of_keys, picked
 from karat.execute.spoken import Spoken
 from karat.silver.words import Subject
 from karat.temporal.columns import (
@@ -40,6 +43,7 @@ from karat.temporal.columns import (
 from karat.temporal.difference import Form, acts_between, only_inserts
 from karat.temporal.moments import from_micros, moment, roughly
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, bitmaps, may_be_among, sketched
+from karat.temporal.sql import every
 
 FEW = 500_000
 """Statements whose keys can be broadcast."""
@@ -101,6 +105,8 @@ class Concerned:
     """A sketch of the keys, where they are few."""
     heard_from: datetime | None = None
     """Nothing said of a time before this can be heard about them any more; None: everything may be."""
+    named: tuple[bytes, ...] | None = None
+    """The keys themselves, where they are few and were named."""
 
     @property
     def are_few(self) -> bool:
@@ -111,9 +117,20 @@ class Concerned:
         """The held rows that may differ; None where the table has just been made."""
         if tables.version(table) == 0:
             return None
+        found = self._picked(form, table, tables)
+        if found is not None:
+            return found
         rows = self.recent(tables.read(table), form).select(*(col(name) for name in form.columns))
         # little of much: the search is one thing, what is made of its finds another
         return rows if self.keys is None else kept(_about(rows, self.keys, self.near), now=True)
+
+    def _picked(self, form: Form, table: TableName, tables: DeltaTables) -> DataFrame | None:
+        """The same without a search by Spark, where that is possible."""
+        if not self.named:
+            return None
+        ends = [] if self.since is None or form.start is None else [f"{VALID_TO} IS NULL OR {not_before(VALID_TO, self.since)}"]
+        types = {field.name: field for field in tables.read(table).schema}
+        return picked(tables, table, every([of_keys(self.named), *ends]), T.StructType([types[name] for name in form.columns]))
 
     def recent(self, rows: DataFrame, form: Form) -> DataFrame:
         """The rows whose period ends no earlier than anything new; the literal keeps files of older ones unopened."""
@@ -138,7 +155,7 @@ def concerned_by(step: Step, ground: Ground) -> Concerned:
     """Those somebody newly speaks of, all of a source that newly spoke of everything, or everybody."""
     if step.spoken is not None and not step.of_all:
         told = step.spoken
-        return Concerned(told.keys, told.count, told.since, told.near, told.heard_from)
+        return Concerned(told.keys, told.count, told.since, told.near, told.heard_from, told.named)
     evidence = ground.evidence
     new = evidence.where(_in_time(step) if step.since is None else _in_time(step) & (F.col(BATCH_SEQ) > step.since))
     new = new.select(BK, SK, SOURCE_SYSTEM, EVENT_TS, SNAPSHOT_TS)
@@ -167,15 +184,27 @@ def said_about(concerned: Concerned, step: Step, ground: Ground) -> DataFrame:
     evidence = ground.evidence
     if concerned.keys is None:
         return evidence.where(_in_time(step))
-    # the search names no batch and times only roughly, so that Spark has compiled it before; its few finds are sorted out by numbers
-    searched = evidence if concerned.heard_from is None else evidence.where(F.col(EVENT_TS) >= moment(concerned.heard_from))
-    rows = kept(_about(searched, concerned.keys, concerned.near))
+    rows = _evidence_picked(concerned, ground)
+    if rows is None:
+        # the search names no batch and times only roughly, so that Spark has compiled it before; its few finds are sorted out by numbers
+        searched = evidence if concerned.heard_from is None else evidence.where(F.col(EVENT_TS) >= moment(concerned.heard_from))
+        rows = kept(_about(searched, concerned.keys, concerned.near))
     rows = rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows
     with interpreted(ground.tables.session, few=concerned.are_few):
         rows = rows.where(_in_time(step))
         if concerned.since is not None and not ground.terms.is_transaction:
             rows = heard_since(rows, ground.terms, concerned.since)
         return kept(rows)
+
+
+def _evidence_picked(concerned: Concerned, ground: Ground) -> DataFrame | None:
+    """What was ever said about them that can be heard, where it can be picked out."""
+    if not concerned.named:
+        return None
+    bounds = [of_keys(concerned.named), f"{TIME_BASIS} IS NOT NULL"]
+    bounds += [] if concerned.heard_from is None else [not_before(EVENT_TS, concerned.heard_from)]
+    columns = [field for field in assertions_schema(ground.terms) if field.name not in BESIDE_THE_POINT]
+    return picked(ground.tables, ground.belief.entity.assertions, every(bounds), T.StructType(columns))
 
 
 def _in_time(step: Step) -> Column:

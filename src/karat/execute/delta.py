@@ -168,6 +168,11 @@ class DeltaTables:
         """The rows of a small table, where they can be had without a Spark job."""
         return None if self._by_name(name) else local_rows(self.address(name), columns)
 
+    def local_path(self, name: TableName) -> str | None:
+        """Where the table lies, if that is on a local disk."""
+        address = self.address(name)
+        return None if self._by_name(name) or "://" in address else address
+
     def version(self, name: TableName) -> int:
         """The table's latest version."""
         return int(self._history(name, 1)[0]["version"])

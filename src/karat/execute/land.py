@@ -19,7 +19,7 @@ from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
 from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Carried, carried_on, is_carried_on, settled_changes
-from karat.execute.beforehand import filled_in, log_replayed, near_versions, prior_in_evidence, prior_of, told_by, untold_by
+from karat.execute.beforehand import filled_in, near_versions, prior_in_evidence, prior_of, told_by, untold_by
 from karat.execute.beside import beside
 from karat.execute.evidence import prepare
 from karat.execute.gather import Gathered, gather
@@ -52,9 +52,7 @@ def land(stage: Land, world: World) -> Outcome:
         return news.concluded(Outcome("succeeded" if changed else "unchanged", rows, position=_consumed(site), notes=news.notes))
     with interpreted(site.tables.session, few=news.is_small):
         batch = kept(news.rows)
-    batch = admissible(batch, site)
-    with beside(site.tables.session, partial(log_replayed, replace(site.ground, tables=site.tables.apart()))):
-        rows, suspicions = land_batch(batch, news, site)
+    rows, suspicions = land_batch(admissible(batch, site), news, site)
     return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=(*news.notes, *suspicions)))
 
 
@@ -102,6 +100,9 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     elsewhere, asked = replace(site.ground, tables=site.tables.apart()), bool(tally.unsaid) and tell_enough(past, site.terms)
     with beside(session, lambda: None if swept else near_versions(tally, since, elsewhere, now=not asked)) as near:
         stamped = _stamped(batch, complete, site)
+        if asked:  # otherwise nobody waits for the versions
+            with interpreted(session, few=tally.read <= FEW_TO_INTERPRET):
+                stamped = kept(stamped, now=True)
         landing = _landing(stamped, near, past, tally, site)
         arrivals = Arrivals(landing, swept, past, tally.read, since, near())
         carried = carried_on(arrivals, site.ground) if is_carried_on(arrivals, site.ground) else None
@@ -112,7 +113,8 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
         replayed=list(site.replayed),
         **remembered(past, tally, site),
     )
-    with beside(session, partial(site.tables.append, landing, site.entity.assertions, commit)) as appended:
+    written = landing.coalesce(1 + tally.read // ROWS_PER_PARTITION) if tally.read <= FEW else landing
+    with beside(session, partial(site.tables.append, written, site.entity.assertions, commit)) as appended:
         # what follows from the batch is mostly known without the rest of the evidence, and is written after it
         acts = settled_changes(arrivals, replace(site.ground, evidence_is_written=appended), carried)
         landed = appended().inserted - (complete.rows if complete else 0)
@@ -130,7 +132,7 @@ def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
     # what is merged is kept: computed once, the same however often Delta looks
     session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
     with interpreted(session, few=news.is_small):
-        tally = tally_of(batch, site.terms, site.watch.counted())
+        tally = tally_of(batch, site.terms, site.watch.counted(), few=news.is_small)
     if tally.read <= FEW:
         session.conf.set("spark.sql.shuffle.partitions", str(1 + tally.read // ROWS_PER_PARTITION))
     return tally
@@ -207,7 +209,7 @@ def _handed_on(carried: Carried | None, arrivals: Arrivals, tally: Tally, site: 
     if carried is None or arrivals.since is None:
         return
     after, survey = site.previous.sequence, carried.survey
-    spoken = Spoken(after, after + 1, carried.keys, tally.keys, survey.count, arrivals.since, survey.heard_from)
+    spoken = Spoken(after, after + 1, carried.keys, tally.keys, tally.named, survey.count, arrivals.since, survey.heard_from)
     site.world.spoken[str(site.entity.timeline)] = spoken
 
 

@@ -20,6 +20,8 @@ class Spoken:
     """Whom it is about, by `sk`."""
     near: Bitmaps
     """A sketch of them."""
+    named: tuple[bytes, ...] | None
+    """They themselves, where they were named."""
     count: int
     """How many of its statements count."""
     since: datetime

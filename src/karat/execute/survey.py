@@ -35,7 +35,8 @@ def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | N
     matters = F.lit(True) if terms.is_transaction else still_matters()
     first = F.lit(FOREVER) if since is None else F.coalesce(F.unix_micros(speaks_since(terms, since)), F.lit(FOREVER))
     of_each = near.groupBy(SK).agg(F.max(matters & is_tangled(terms)).alias("asked"), F.min(first).alias("first"))
-    found = span.join(of_each, SK, "left").agg(
+    # few on both sides: a merge join is a stage, a broadcast would be a job
+    found = span.join(of_each.hint("merge"), SK, "left").agg(
         F.sum(COPIES).alias("copies"),
         F.sum(SAID_OF_IT).alias("count"),
         F.max(F.coalesce("asked", WOKEN)).alias("asked"),

@@ -15,7 +15,7 @@ from karat.bronze.terms import Terms
 from karat.contract.columns import KIND
 from karat.temporal.columns import EVENT_TS, OP, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
 from karat.temporal.moments import from_micros
-from karat.temporal.sketch import Bitmaps, bitmaps, sketched
+from karat.temporal.sketch import FEW_KEYS, Bitmaps, bitmaps, sketched
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,12 @@ class Tally:
     """A sketch of the keys."""
     unsaid_keys: Bitmaps
     """A sketch of the keys of statements that leave something to inherit."""
+    named: tuple[bytes, ...] | None = None
+    """The keys themselves, by `sk`, where they are few."""
 
 
-def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> Tally:
-    """One scan of the batch: how many rows of each kind, and what they will need."""
+def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column], *, few: bool) -> Tally:
+    """One scan of the batch: how many rows of each kind, and what they will need; `few` that its keys may be named."""
     is_row = F.col(KIND) == "row"
     counts = is_row & F.col(TIME_BASIS).isNotNull()
     truncate = F.struct(F.col(SOURCE_SYSTEM).alias("source"), F.unix_micros(EVENT_TS).alias("at"))
@@ -62,6 +64,7 @@ def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> T
             first.alias("earliest"),
             sketched(about).alias("keys"),
             sketched(F.when(leaves_unsaid(terms), about)).alias("unsaid_keys"),
+            (F.collect_set(about) if few else F.lit(None).cast("array<binary>")).alias("named"),
         )
         .collect()[0]
     )
@@ -77,6 +80,7 @@ def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column]) -> T
         earliest=None if found["earliest"] is None else from_micros(found["earliest"]),
         keys=bitmaps(found["keys"]),
         unsaid_keys=bitmaps(found["unsaid_keys"]),
+        named=tuple(map(bytes, found["named"])) if few and found["read"] <= FEW_KEYS else None,
     )
 
 
