@@ -161,7 +161,9 @@ def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
     columns = [col(name) for name in timeline_schema(terms).names]
     with interpreted(session, few=arrivals.very_few):
         span = kept(spans(arrivals.rows, arrivals.past, _takes_part()))
+    with interpreted(session, few=arrivals.very_few and arrivals.near is not None):  # else the whole table is searched
         near = kept(_beside(arrivals, span, ground))
+    with interpreted(session, few=arrivals.very_few):
         relevant = near if terms.is_transaction else near.where(still_matters())
         tells = arrivals.near is not None and tell_enough(arrivals.past, terms)
         # mostly nobody's is, and what then follows takes as long to plan as to find out

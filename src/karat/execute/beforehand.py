@@ -16,7 +16,7 @@ from karat.execute.advance import Ground, versions_near
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
-from karat.execute.picked import not_before, of_keys, of_names, picked
+from karat.execute.picked import not_before, of_keys, picked
 from karat.execute.survey import FOREVER
 from karat.execute.tally import Tally
 from karat.temporal.columns import BK, EVENT_TS, SK, SOURCE_EFFECTIVE_TO
@@ -33,6 +33,9 @@ class Untold:
     """Of whom held versions do not tell enough."""
 
     keys: tuple[str, ...] = ()
+    """By `bk`."""
+    named: tuple[bytes, ...] = ()
+    """By `sk`."""
     heard_from: datetime | None = None
     """Nothing said of an earlier time can be heard about them any more; None: everything may be."""
 
@@ -53,11 +56,11 @@ def untold_by(near: DataFrame, tally: Tally, past: Past, terms: Terms) -> Untold
     leaves = near.where(may_be_among(SK, tally.unsaid_keys))
     first = F.min(F.coalesce(F.unix_micros(heard_from(terms)), F.lit(FOREVER)))
     told = leaves.withColumn("stands", stands_for_all(terms, past))
-    keys = told.groupBy(BK).agg(F.min("stands").alias("told"), first.alias("first")).where("NOT told")
+    keys = told.groupBy(BK, SK).agg(F.min("stands").alias("told"), first.alias("first")).where("NOT told")
     with interpreted(near.sparkSession):
-        found = keys.agg(F.collect_set(BK).alias("keys"), F.min("first").alias("first")).collect()[0]
+        found = keys.agg(F.collect_set(BK).alias("keys"), F.collect_set(SK).alias("named"), F.min("first").alias("first")).collect()[0]
     is_bounded = found["first"] not in (None, FOREVER)
-    return Untold(tuple(sorted(found["keys"])), from_micros(found["first"]) if is_bounded else None)
+    return Untold(tuple(sorted(found["keys"])), tuple(map(bytes, found["named"])), from_micros(found["first"]) if is_bounded else None)
 
 
 def told_by(near: DataFrame, tally: Tally, terms: Terms) -> DataFrame:
@@ -70,7 +73,7 @@ def prior_of(near: DataFrame, untold: Untold, tally: Tally, ground: Ground) -> D
     if len(untold.keys) > FEW_UNTOLD:
         return None
     since = untold.heard_from and roughly(untold.heard_from, tally.earliest or untold.heard_from)
-    bounds = [of_names(untold.keys)] + ([not_before(EVENT_TS, since)] if since else [])
+    bounds = [of_keys(untold.named)] + ([not_before(EVENT_TS, since)] if since else [])
     evidence = None if tally.named is None else _evidence_picked(every(bounds), ground)
     if evidence is None:
         evidence = ground.evidence.where(F.col(BK).isin(*untold.keys))

@@ -17,7 +17,7 @@ from karat.config.names import TableName
 from karat.execute.delta import DeltaTables
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
-from karat.temporal.columns import BK, SK
+from karat.temporal.columns import SK
 from karat.temporal.moments import micros_of
 from karat.temporal.sql import Sql
 
@@ -52,11 +52,6 @@ def of_keys(keys: Iterable[bytes]) -> Sql:
     return f"{SK} IN ({', '.join(_bytes(key) for key in keys)})"
 
 
-def of_names(names: Iterable[str]) -> Sql:
-    """Whether a row is about one of the keys, by `bk`."""
-    return f"{BK} IN ({', '.join(_text(name) for name in names)})"
-
-
 def not_before(column: str, at: datetime) -> Sql:
     """Whether a column's time is this or later."""
     return f"{column} >= arrow_cast({micros_of(at)}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
@@ -64,10 +59,6 @@ def not_before(column: str, at: datetime) -> Sql:
 
 def _bytes(value: bytes) -> Sql:
     return f"X'{value.hex()}'"
-
-
-def _text(value: str) -> Sql:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _is_mapped(table: DeltaTable) -> bool:
