@@ -37,6 +37,7 @@ from karat.state.commits import Commit, Written
 from karat.telemetry.events import Rows
 from karat.temporal.columns import BATCH_SEQ, BK, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID, SOURCE_SYSTEM, TIME_BASIS
 from karat.temporal.moments import moment, roughly
+from karat.temporal.sketch import FEW_KEYS
 
 ROWS_PER_PARTITION = 50_000
 
@@ -100,8 +101,8 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     elsewhere, asked = replace(site.ground, tables=site.tables.apart()), bool(tally.unsaid) and tell_enough(past, site.terms)
     with beside(session, lambda: None if swept else near_versions(tally, since, elsewhere, now=not asked)) as near:
         stamped = _stamped(batch, complete, site)
-        if asked:  # otherwise nobody waits for the versions
-            with interpreted(session, few=tally.read <= FEW_TO_INTERPRET):
+        if asked and tally.read <= FEW_KEYS:  # otherwise nobody waits for the versions
+            with interpreted(session):
                 stamped = kept(stamped, now=True)
         landing = _landing(stamped, near, past, tally, site)
         arrivals = Arrivals(landing, swept, past, tally.read, since, near())
