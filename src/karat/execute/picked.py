@@ -28,7 +28,7 @@ _READ_BY_BOTH: Final = frozenset({"deletionVectors"})
 def picked(tables: DeltaTables, name: TableName, where: Sql, schema: T.StructType) -> DataFrame | None:
     """The rows that meet the condition, in standard SQL, computed; None where only Spark can tell."""
     path = tables.local_path(name)
-    if path is None:
+    if path is None or not str(tables.session.sparkContext.master).startswith("local"):  # other machines could not read the file
         return None
     columns = ", ".join(f'"{column.replace(chr(34), 2 * chr(34))}"' for column in schema.names)
     with tempfile.TemporaryDirectory(prefix="karat-picked-") as folder:
@@ -37,7 +37,7 @@ def picked(tables: DeltaTables, name: TableName, where: Sql, schema: T.StructTyp
             table = DeltaTable(path)
             if not _READ_BY_BOTH.issuperset(table.protocol().reader_features or ()) or _is_mapped(table):
                 return None
-            copy = f"COPY (SELECT {columns} FROM held WHERE {where}) TO '{file}' STORED AS PARQUET"  # noqa: S608  (names and keys of our own)
+            copy = f"COPY (SELECT {columns} FROM held WHERE {where}) TO {_text(str(file))} STORED AS PARQUET"  # noqa: S608  (names and keys of our own)
             QueryBuilder().register("held", table).execute(copy).read_all()
         except Exception:  # noqa: BLE001  (whatever it cannot do, Spark can)
             return None
@@ -59,6 +59,10 @@ def not_before(column: str, at: datetime) -> Sql:
 
 def _bytes(value: bytes) -> Sql:
     return f"X'{value.hex()}'"
+
+
+def _text(value: str) -> Sql:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _is_mapped(table: DeltaTable) -> bool:

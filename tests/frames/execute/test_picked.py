@@ -65,6 +65,7 @@ def test_what_is_picked_is_what_spark_finds(tables: DeltaTables) -> None:
     assert _said(found) == _said(tables.read(TABLE))
     assert len(_said(found)) == 5
     assert "gone" not in str(_said(found))
+    assert _said(picked(tables, TABLE, of_keys([b"nobody"]), SCHEMA)) == []
 
 
 @pytest.mark.parametrize(
