@@ -43,7 +43,7 @@ class Tally:
     """The keys themselves, by `sk`, where they are few."""
 
 
-def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column], *, few: bool) -> Tally:
+def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column], *, few: bool = False) -> Tally:
     """One scan of the batch: how many rows of each kind, and what they will need; `few` that its keys may be named."""
     is_row = F.col(KIND) == "row"
     counts = is_row & F.col(TIME_BASIS).isNotNull()

@@ -14,15 +14,25 @@ from karat.execute.tables import Layout, Replacement
 from karat.state.commits import Commit
 
 TABLE = TableName("bronze", "thing")
-SCHEMA = T._parse_datatype_string(
-    "bk string, sk binary, at timestamp, day date, amount decimal(38,10), big bigint, rate double, live boolean,"
-    " whose map<string, struct<source_system: string, source_event_ts: timestamp, record_hash: binary>>, address struct<town: string>"
-)
+WHOSE = {"source_system": T.StringType(), "source_event_ts": T.TimestampType(), "record_hash": T.BinaryType()}
+TYPES = {
+    "bk": T.StringType(),
+    "sk": T.BinaryType(),
+    "at": T.TimestampType(),
+    "day": T.DateType(),
+    "amount": T.DecimalType(38, 10),
+    "big": T.LongType(),
+    "rate": T.DoubleType(),
+    "live": T.BooleanType(),
+    "whose": T.MapType(T.StringType(), T.StructType([T.StructField(name, kind) for name, kind in WHOSE.items()])),
+    "address": T.StructType([T.StructField("town", T.StringType())]),
+}
+SCHEMA = T.StructType([T.StructField(name, kind) for name, kind in TYPES.items()])
 ROWS = """
     VALUES ('a', X'01', TIMESTAMP '0001-01-01 00:00:00.000001', DATE '0001-01-01', 1234567890123456789012345678.0123456789,
             9007199254740993, 0.1, true, map('name', struct('CRM', TIMESTAMP '1500-01-01', X'ff')), struct('Bern')),
            ('b', X'02', TIMESTAMP '9999-12-31 23:59:59.999999', DATE '9999-12-31', NULL, -1, double('NaN'), true, map(), NULL),
-           ('O''Neil \\ "x"', X'03', TIMESTAMP '2026-03-29 02:30:00', NULL, -0.0000000001, 0, NULL, false, NULL, struct(NULL)),
+           ('O''Neil "x"', X'03', TIMESTAMP '2026-03-29 02:30:00', NULL, -0.0000000001, 0, NULL, false, NULL, struct(NULL)),
            ('ключ|☃', X'04', NULL, DATE '1582-10-10', 0, 1, 1e300, true, map('n', NULL), struct('')),
            ('gone', X'05', TIMESTAMP '2026-01-01', NULL, 1, 1, 1, true, NULL, NULL)
 """
@@ -57,7 +67,8 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Del
 
 def _said(rows: DataFrame | None) -> list[str]:
     assert rows is not None
-    return sorted(str(row.asDict(recursive=True)) for row in rows.collect())
+    # as text: Python has no year 0, where some clocks would put the first moment
+    return sorted(str(row) for row in rows.selectExpr(*(f"CAST({name} AS STRING)" for name in SCHEMA.names)).collect())
 
 
 def test_what_is_picked_is_what_spark_finds(tables: DeltaTables) -> None:
@@ -90,7 +101,7 @@ def test_ten_thousand_keys_can_be_named(tables: DeltaTables) -> None:
 
 
 def test_where_it_cannot_be_read_that_way_there_is_no_answer(spark: SparkSession, tmp_path: Path) -> None:
-    named = T._parse_datatype_string("sk binary, `a b` string")
+    named = T.StructType([T.StructField("sk", T.BinaryType()), T.StructField("a b", T.StringType())])
     mapped = _tables(spark, tmp_path, named)
     mapped.append(mapped.session.sql("SELECT X'01' AS sk, 'x' AS `a b`"), TABLE, _commit(1))
     assert picked(mapped, TABLE, of_keys([b"\x01"]), named) is None
