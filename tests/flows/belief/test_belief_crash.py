@@ -126,7 +126,7 @@ def test_what_is_believed_now_follows_a_history_that_came_further(
     with monkeypatch.context() as patched:
         patched.setattr(DeltaTables, "replace", lost)
         report = Project.open(folder, spark).run(now=_hour(3))
-        assert [stage.error.message for stage in report.stages if stage.error] == ["the machine is gone"]
+        assert [stage.error for stage in report.stages if stage.error] == ["[INTERNAL] the machine is gone"]
     assert _view(folder, "customer") == _view(begun, "customer")
     assert _view(folder, "customer_history") != _view(begun, "customer_history")
     report = Project.open(folder, spark).run(now=_hour(3))
