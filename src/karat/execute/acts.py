@@ -75,9 +75,7 @@ def write(acts: Acts, into: TableName, tables: DeltaTables, commit: Commit) -> W
         return tables.append(_laid_out(acts).drop(ACT, WAS_LIVE), into, commit)
     gone = _gone(acts)
     if gone is not None:
-        rows = (acts.rows.where(F.col(ACT) != "delete") if gone else acts.rows).coalesce(
-            1
-        )  # few, and a file for each core would be too many
+        rows = acts.rows.where(F.col(ACT) != "delete") if gone else acts.rows
         return tables.replace(Replacement(rows.drop(ACT, WAS_LIVE), _matched(acts, gone), acts.meant), into, commit)
     updated = [name for name in acts.form.columns if name not in acts.form.identity]
     merge = Merge(acts.rows.drop(WAS_LIVE), _matched(acts, ()), ACT, updated, acts.form.columns, deletes=True)
