@@ -37,6 +37,7 @@ from karat.execute.evidence import prepare, terms_of
 from karat.execute.session import build_session
 from karat.state.commits import Commit
 from karat.temporal.columns import CORRECTS
+from karat.temporal.moments import micros_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +137,8 @@ def prepared(spark: SparkSession, folder: Path, size: Size) -> Bench:
     opened = Commit("bronze.thing", 0, "built", "-")
     prepare(entity, terms, tables, opened)
     said = statements(tables.session, size).transform(identified, terms).transform(with_hashes, terms).transform(complete_as_said)
-    told: dict[str, object] = {"sources": ["CORE"], "sweeps": {}, "apart": [], "clock": 0, "behind": {}}  # as a run's own commit has it
+    # as a run's own commit has it
+    told: dict[str, object] = {"sources": ["CORE"], "sweeps": {}, "apart": [], "clock": micros_of(FIRST), "behind": {}}
     tables.append(said.selectExpr(*assertion_columns(terms)), entity.assertions, Commit("bronze.thing", 1, "built", "-", told))
     versions = in_turn(tables.read(entity.assertions), size, terms)
     laid_out = versions.repartitionByRange(ceil(size.keys * size.versions / 250_000), "effective_from")

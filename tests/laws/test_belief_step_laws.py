@@ -139,7 +139,8 @@ def _spoken(arriving: DataFrame, ground: BronzeGround, batch: tuple[int, int]) -
     since = from_micros(first)
     arrivals = Arrivals(arriving, (), Past(behind={}), count, since, versions_near(ground, bitmaps(keys), since))
     carried = carried_on(arrivals, ground)
-    return Spoken(*batch, carried.keys, bitmaps(keys), None, carried.survey.count, since, carried.survey.heard_from)
+    looks_back = batch[1] == RUNS - 1  # the last run alone does
+    return Spoken(*batch, carried.keys, bitmaps(keys), None, carried.survey.count, since, carried.survey.heard_from, looks_back)
 
 
 def _ground(spark: SparkSession, rules: list[Rule], terms: Terms) -> Ground:

@@ -146,12 +146,13 @@ def _tally(frame: DataFrame, rows: list[Row], terms: Terms) -> Tally:
 
 
 def _come_back(arriving: list[Row], held: list[Row]) -> dict[str, datetime]:
-    """The sources that speak of a time they had reached before, and when that arrives."""
+    """The sources that speak of a time they had reached before, and what had arrived by then."""
     reached: dict[str, datetime] = {}
     for row in held:
         reached[row["source_system"]] = max(row["source_event_ts"], reached.get(row["source_system"], row["source_event_ts"]))
     back = (row for row in arriving if row["source_event_ts"] <= reached.get(row["source_system"], row["source_event_ts"]))
-    return {row["source_system"]: row["ingest_ts"] for row in back if row["source_system"] in reached}
+    arrived_before = max(row["ingest_ts"] for row in held)
+    return {row["source_system"]: arrived_before for row in back if row["source_system"] in reached}
 
 
 def _told(rows: list[Row]) -> list[str]:

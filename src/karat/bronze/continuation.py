@@ -72,7 +72,7 @@ class Past:
     unseen: datetime | None = None
     """Up to when versions may have absorbed statements without showing it, because sightings are lazy; None: they show all."""
     behind: Mapping[str, datetime] | None = None
-    """Source to the last arrival of a batch in which it spoke of a time it had reached before; None: nobody knows."""
+    """Source to the last arrival before the batch in which it last spoke of a time it had reached before; None: nobody knows."""
 
 
 def spans(new: DataFrame, past: Past, takes_part: Column) -> DataFrame:

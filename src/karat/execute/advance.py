@@ -136,7 +136,7 @@ def with_news(arrivals: Arrivals, ground: Ground) -> Arrivals:
     """The arrivals without keys about which nothing new is said, where that leaves no trace. A daily extract mostly repeats itself."""
     if arrivals.count is None or arrivals.silenced or not _news_can_be_told(ground):
         return arrivals
-    new = arrivals.rows.where(_takes_part())
+    new = arrivals.rows.where(takes_part())
     keys = kept(keys_with_news(new, ground.held if arrivals.near is None else arrivals.near, ground.terms))
     count = keys.count()
     rows = about(new, keys, few=count <= FEW)
@@ -160,7 +160,7 @@ def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
     session, terms = arrivals.rows.sparkSession, ground.terms
     columns = [col(name) for name in timeline_schema(terms).names]
     with interpreted(session, few=arrivals.very_few):
-        span = kept(spans(arrivals.rows, arrivals.past, _takes_part()))
+        span = kept(spans(arrivals.rows, arrivals.past, takes_part()))
     with interpreted(session, few=arrivals.very_few and arrivals.near is not None):  # else the whole table is searched
         near = kept(_beside(arrivals, span, ground))
     with interpreted(session, few=arrivals.very_few):
@@ -168,7 +168,7 @@ def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
         tells = arrivals.near is not None and tell_enough(arrivals.past, terms)
         # mostly nobody's is, and what then follows takes as long to plan as to find out
         with beside(session, lambda: surveyed(near, span, terms, arrivals.since if tells else None)) as survey:
-            followed = kept(ground.differences(continued(relevant, arrivals.rows.where(_takes_part()), terms), relevant.select(*columns)))
+            followed = kept(ground.differences(continued(relevant, arrivals.rows.where(takes_part()), terms), relevant.select(*columns)))
     keys = span.where(F.col(EARLIEST).isNotNull()).select(SK)
     woken = span.where(F.col(WOKEN)).select(SK)
     tangled = relevant.where(is_tangled(terms)).select(SK).unionByName(woken).distinct() if survey().some_tangled else None
@@ -190,7 +190,7 @@ def _continued(arrivals: Arrivals, carried: Carried, ground: Ground) -> DataFram
         return carried.followed
     tangled = kept(carried.tangled)
     columns = [col(name) for name in timeline_schema(ground.terms).names]
-    held, clean = (rows.join(F.broadcast(tangled), SK, "left_anti") for rows in (carried.relevant, arrivals.rows.where(_takes_part())))
+    held, clean = (rows.join(F.broadcast(tangled), SK, "left_anti") for rows in (carried.relevant, arrivals.rows.where(takes_part())))
     told = ground.differences(continued(held, clean, ground.terms), held.select(*columns))
     return told.unionByName(_from_evidence(tangled, ground))
 
@@ -221,7 +221,7 @@ def _news_can_be_told(ground: Ground) -> bool:
     return ground.is_lazy and not ground.terms.is_transaction and not ground.terms.propagate
 
 
-def _takes_part() -> Column:
+def takes_part() -> Column:
     """Of an assertion: whether it is about a key and counts."""
     return F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull()
 

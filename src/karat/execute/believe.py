@@ -10,7 +10,6 @@ A crash in between leaves the history behind. The next run then takes the same s
 
 import re
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from karat.bronze.terms import Terms
 from karat.config.resolved import Belief, Entity
 from karat.config.rules import in_force
 from karat.execute.acts import write
-from karat.execute.belief_step import Judged, judge, judging
+from karat.execute.belief_step import Judged, judge
 from karat.execute.concerned import Ground, Step
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import APPEND_ONLY, LIVE_APART, ensure, terms_of, told_by_evidence
@@ -162,12 +161,11 @@ def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
     former = None if start is None else next((rule for rule in belief.rules if rule.version == start.version), None)
     step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version), _just_spoken(seat, start, end))
     was_lost = seat.tables.version(belief.table) == 0 < seat.tables.version(belief.history)
-    with ExitStack() as stack:
-        with judging(step, seat.ground, compare_present=was_lost) as judged:
-            if judged is None:
-                return Stepped(0, Written(), 0, changed=False)
-            present = stack.enter_context(present_beside(seat, judged, end))
-            receipts = _receipts_written(seat, judged, end)
+    judged = judge(step, seat.ground, compare_present=was_lost)
+    if judged is None:
+        return Stepped(0, Written(), 0, changed=False)
+    with present_beside(seat, judged, end) as present:
+        receipts = _receipts_written(seat, judged, end)
         wrote = _written(seat, judged, end, present)
     return Stepped(judged.read, wrote[-1], receipts, changed=bool(receipts) or any(each != Written() for each in wrote))
 

@@ -70,6 +70,13 @@ class Step:
         """Whether everybody is judged anew."""
         return self.since is None or self.former != self.rule
 
+    @property
+    def may_restate(self) -> bool:
+        """Whether it may change what was believed of the past: by a new rule, or because something new may speak of it."""
+        if self.since is None or self.former is None:
+            return False
+        return self.former != self.rule or self.spoken is None or self.spoken.looks_back
+
 
 @dataclass(frozen=True)
 class Ground:

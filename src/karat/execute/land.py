@@ -3,41 +3,32 @@
 A crash between the two leaves the timeline behind; the next run lets it catch up from the evidence before it reads anything new.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.arrival import collapsed_copies
-from karat.bronze.continuation import Past
-from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
-from karat.bronze.shape import assertion_columns
-from karat.bronze.standing import tell_enough
-from karat.contract.columns import GATE, KIND
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
-from karat.execute.advance import FEW, FEW_TO_INTERPRET, Arrivals, Carried, carried_on, is_carried_on, settled_changes
-from karat.execute.beforehand import filled_in, near_versions, prior_in_evidence, prior_of, told_by, untold_by
+from karat.execute.advance import FEW, Arrivals, Ground, settled_changes
 from karat.execute.beside import beside
 from karat.execute.evidence import prepare
 from karat.execute.gather import Gathered, gather
 from karat.execute.kept import kept
 from karat.execute.outcome import Outcome
 from karat.execute.pace import interpreted
+from karat.execute.ready import Ready, made_ready
 from karat.execute.refused import keep_refused
 from karat.execute.site import Site, past_of, remembered, site_of
-from karat.execute.snapshots import Complete, completeness, without_suspicious
+from karat.execute.snapshots import completeness, without_suspicious
 from karat.execute.spoken import Spoken
 from karat.execute.tally import Tally, tally_of
 from karat.execute.world import World
 from karat.plan.stages import Land
 from karat.state.commits import Commit, Written
 from karat.telemetry.events import Rows
-from karat.temporal.columns import BATCH_SEQ, BK, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID, SOURCE_SYSTEM, TIME_BASIS
-from karat.temporal.moments import moment, roughly
-from karat.temporal.sketch import FEW_KEYS
+from karat.temporal.columns import BK, SK, SOURCE_SYSTEM, TIME_BASIS
 
 ROWS_PER_PARTITION = 50_000
 
@@ -95,35 +86,24 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     complete = completeness(batch, site.entity)
     past = past_of(site, tally, complete)
     site = replace(site, terms=replace(site.terms, swept=bool(past.sweeps), shown_apart=bool(past.shows_apart)))
-    swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
-    session = site.tables.session
-    since = tally.earliest and roughly(tally.earliest, site.reached(tally))
-    elsewhere, asked = replace(site.ground, tables=site.tables.apart()), bool(tally.unsaid) and tell_enough(past, site.terms)
-    with beside(session, lambda: None if swept else near_versions(tally, since, elsewhere, now=not asked)) as near:
-        stamped = _stamped(batch, complete, site)
-        if asked and tally.read <= FEW_KEYS:  # otherwise nobody waits for the versions
-            with interpreted(session):
-                stamped = kept(stamped, now=True)
-        landing = _landing(stamped, near, past, tally, site)
-        arrivals = Arrivals(landing, swept, past, tally.read, since, near())
-        carried = carried_on(arrivals, site.ground) if is_carried_on(arrivals, site.ground) else None
-        copies = _copies(landing, tally) if carried is None else carried.survey.copies
+    ready = made_ready(batch, complete, past, tally, site)
     commit = site.commit(
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),
         replayed=list(site.replayed),
         **remembered(past, tally, site),
     )
-    written = landing.coalesce(1 + tally.read // ROWS_PER_PARTITION) if tally.read <= FEW else landing
-    with beside(session, partial(site.tables.append, written, site.entity.assertions, commit)) as appended:
+    rows = ready.arrivals.rows
+    written = rows.coalesce(1 + tally.read // ROWS_PER_PARTITION) if tally.read <= FEW else rows
+    with beside(site.tables.session, partial(site.tables.append, written, site.entity.assertions, commit)) as appended:
         # what follows from the batch is mostly known without the rest of the evidence, and is written after it
-        acts = settled_changes(arrivals, replace(site.ground, evidence_is_written=appended), carried)
+        acts = _follows(ready, replace(site.ground, evidence_is_written=appended))
         landed = appended().inserted - (complete.rows if complete else 0)
-    _balanced(tally, landed, copies)
+    _balanced(tally, landed, ready.copies)
     followed = _followed(acts, site)
-    _handed_on(carried, arrivals, tally, site)
-    rows = Rows(tally.read, landed, copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
-    return rows, site.watch.notes(tally.watched)
+    _handed_on(ready, tally, site)
+    counts = Rows(tally.read, landed, ready.copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
+    return counts, site.watch.notes(tally.watched)
 
 
 def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
@@ -139,56 +119,9 @@ def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
     return tally
 
 
-def _landing(stamped: DataFrame, near: Callable[[], DataFrame | None], past: Past, tally: Tally, site: Site) -> DataFrame:
-    """What lands, computed on first use."""
-    if not tally.unsaid:
-        return _whole(stamped, None, tally, site)
-    held, prior = near(), None
-    if held is not None and tell_enough(past, site.terms):
-        # mostly nothing is missing, and what follows then takes as long to put together as to find out
-        with beside(held.sparkSession, partial(untold_by, held, tally, past, site.terms)) as untold:
-            told = _whole(stamped, told_by(held, tally, site.terms), tally, site)
-        if not untold().keys:
-            return told
-        prior = prior_of(held, untold(), tally, site.ground)
-    return _whole(stamped, prior_in_evidence(stamped, tally, site.ground) if prior is None else prior, tally, site)
-
-
-def _copies(landing: DataFrame, tally: Tally) -> int:
-    """How many rows say what another one says; the batch is computed by then."""
-    with interpreted(landing.sparkSession, few=tally.read <= FEW_TO_INTERPRET):
-        return int(landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0][0] or 0)
-
-
-def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFrame:
-    """The admitted rows with who they are about and when they came. Grain: one row per statement and file, and per snapshot."""
-    said = batch.where(F.col(KIND) == "row")
-    if complete:
-        said = said.unionByName(complete.frame)
-    # an attribute that is no longer declared is on record still: nobody speaks of it any more
-    retired = {name: F.lit(None).cast(kind) for name, kind in site.terms.attributes.items() if name not in said.columns}
-    return (
-        said.drop(*GATE)
-        .withColumns(retired)
-        .transform(identified, site.terms)
-        .transform(with_hashes, site.terms)
-        .transform(collapsed_copies)
-        .withColumns(
-            {
-                INGEST_TS: moment(site.world.stamp.started_at),
-                RUN_ID: F.lit(site.world.stamp.run_id),
-                BATCH_SEQ: F.lit(site.previous.sequence + 1),
-                ENTITY_TYPE: F.lit(site.entity.declared.type),
-                HASH_VERSION: F.lit(HASH_FORMAT),
-            }
-        )
-    )
-
-
-def _whole(stamped: DataFrame, prior: DataFrame | None, tally: Tally, site: Site) -> DataFrame:
-    """The rows as assertions, what they left unsaid filled in. Grain: unchanged."""
-    with interpreted(site.tables.session, few=tally.read <= FEW_TO_INTERPRET):
-        return kept(filled_in(stamped, prior, tally, site.terms).selectExpr(*assertion_columns(site.terms)))
+def _follows(ready: Ready, ground: Ground) -> Acts:
+    """What follows from the batch, computed."""
+    return ready.repeated.acts if ready.repeated else settled_changes(ready.arrivals, ground, ready.carried)
 
 
 def _followed(acts: Acts, site: Site) -> Written:
@@ -205,12 +138,16 @@ def _silenced(rows: DataFrame) -> tuple[str, ...]:
     return tuple(sorted(row[SOURCE_SYSTEM] for row in found))
 
 
-def _handed_on(carried: Carried | None, arrivals: Arrivals, tally: Tally, site: Site) -> None:
-    """What a belief about this entity would otherwise have to search for."""
-    if carried is None or arrivals.since is None:
+def _handed_on(ready: Ready, tally: Tally, site: Site) -> None:
+    """What a belief about this entity would otherwise have to search for; of a batch that says nothing new, that it need not."""
+    since, after, carried = ready.arrivals.since, site.previous.sequence, ready.carried
+    if since is None or (carried is None and ready.repeated is None):
         return
-    after, survey = site.previous.sequence, carried.survey
-    spoken = Spoken(after, after + 1, carried.keys, tally.keys, tally.named, survey.count, arrivals.since, survey.heard_from)
+    keys, count, heard_from = ready.arrivals.rows.select(SK), 0, None
+    if carried is not None:
+        keys, count, heard_from = carried.keys, carried.survey.count, carried.survey.heard_from
+    looks_back = site.terms.swept or site.terms.shown_apart or site.watch.has_reached(tally.earliest or since)
+    spoken = Spoken(after, after + 1, keys, tally.keys, tally.named, count, since, heard_from, looks_back)
     site.world.spoken[str(site.entity.timeline)] = spoken
 
 

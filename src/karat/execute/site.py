@@ -86,10 +86,14 @@ def remembered(past: Past, tally: Tally, site: Site) -> dict[str, Any]:
 
 
 def _behind(past: Past, tally: Tally, site: Site) -> dict[str, int]:
-    """When each source last spoke of a time it had reached before; where nobody knows, now, of all that have ever spoken."""
+    """What had arrived when each source last spoke of a time it had reached before; where nobody knows, of all that have ever spoken.
+
+    Statements of one batch hear each other in their order, so what arrives with it is not overtaken by it.
+    """
     spoke = site.terms.sources if past.behind is None else site.watch.spoke_of_the_past(tally.watched)
     known = {source: micros_of(at) for source, at in (past.behind or {}).items()}
-    return {**known, **dict.fromkeys(spoke, _clock(site))}
+    arrived = site.previous.position.get("clock")
+    return {**known, **dict.fromkeys(spoke, _clock(site) if arrived is None else arrived)}
 
 
 def _clock(site: Site) -> int:

@@ -28,3 +28,5 @@ class Spoken:
     """It speaks of nothing before this, or shortly after it."""
     heard_from: datetime | None
     """Nothing said of a time before this can be heard any more from then on about these keys; None: everything may be."""
+    looks_back: bool
+    """Whether it may speak of a time before the last that anybody had spoken of."""

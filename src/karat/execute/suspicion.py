@@ -71,6 +71,15 @@ class Watch:
         """The sources that spoke of a time they had reached before."""
         return frozenset(source for place, source in enumerate(self.sources) if found.get(f"back_{place}"))
 
+    def gets_further(self, found: Mapping[str, Any]) -> bool:
+        """Whether any source spoke of a later time than it had reached, or for the first time."""
+        told = {source: found.get(f"time_{place}") for place, source in enumerate(self.sources)}
+        return any(time is not None and self.reached.get(source, {}).get("time") != time for source, time in told.items())
+
+    def has_reached(self, at: datetime) -> bool:
+        """Whether any source had spoken of a later time."""
+        return any("time" in told and from_micros(told["time"]) > at for told in self.reached.values())
+
     def _of_source(self, place: str, is_its: Column, before: Mapping[str, Any]) -> dict[str, Column]:
         until, highest = before.get("time"), before.get("sequence")
         at = F.when(is_its, F.unix_micros(EVENT_TS))

@@ -78,5 +78,10 @@ def conflicts_form(subject: Subject) -> Form:
     return Form((*subject.key, *_CONFLICT), (SK, "attribute"))
 
 
+def receipts_form(subject: Subject) -> Form:
+    """Receipts as they are found, without the run and the rules that go with them; none is ever changed."""
+    return Form((*subject.key, BK, SK, VALID_FROM, VALID_TO, CHANGED, BEFORE, AFTER, BECAUSE, CAUSE), (SK,))
+
+
 def _schema(fields: dict[str, T.DataType]) -> T.StructType:
     return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])

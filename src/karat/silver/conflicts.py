@@ -5,7 +5,7 @@ from pyspark.sql import types as T
 
 from karat.config.rules import Group, Rule
 from karat.silver.belief import last_words, text_of
-from karat.silver.words import Subject, candidates, spoken_of, winner
+from karat.silver.words import Subject, candidates, heard, spoken_of, winner
 from karat.temporal.columns import BK, SK, quoted
 from karat.temporal.sql import Sql, literal
 
@@ -25,15 +25,17 @@ _BY_STANDING = "(l, r) -> CASE WHEN l.won THEN -1 WHEN r.won THEN 1 WHEN l.sourc
 
 def conflicts(statements: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
     """Every attribute on which sources that are heard say different things. Grain: one row per entity and attribute."""
-    words = last_words(statements, subject, rule)
     key = [quoted(name) for name in (*subject.key, BK, SK)]
     told = [
         f"named_struct('attribute', {literal(name)}, 'says', {_says(subject, name, group)})"
         for name, group in spoken_of(subject, rule).items()
+        if len(heard(subject, group)) > 1  # who is heard alone differs from nobody
     ]
-    if not told:
-        told = [f"named_struct('attribute', '', 'says', CAST(array() AS {SAYS.simpleString()}))"]
-    each = words.selectExpr(*key, f"inline(array({', '.join(told)}))")
+    if told:
+        each = last_words(statements, subject, rule).selectExpr(*key, f"inline(array({', '.join(told)}))")
+    else:
+        nothing = ("CAST(NULL AS STRING) AS attribute", f"CAST(NULL AS {SAYS.simpleString()}) AS says")
+        each = statements.where("false").selectExpr(*key, *nothing)
     unlike = each.where("size(array_distinct(transform(says, word -> word.value))) > 1")
     stands = "filter(says, word -> word.won)[0].value AS value"
     return unlike.selectExpr(*key, "attribute", stands, f"array_sort(says, {_BY_STANDING}) AS says")

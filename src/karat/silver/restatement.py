@@ -9,14 +9,16 @@ that is later than all of them only moves the belief forward, and leaves no rece
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from karat.config.rules import Rule
-from karat.silver.belief import BECAUSE_TYPE, END_WORD, comparable, text_of, winning
+from karat.silver.belief import BECAUSE_TYPE, END_WORD, belief_columns, comparable, text_of, winning
 from karat.silver.words import ENTERED, Subject, heard, last_new, spoken_of
 from karat.temporal.columns import AT, BECAUSE, BK, IS_DELETED, SK, VALID_FROM, VALID_TO, col, quoted
+from karat.temporal.moments import moment
 from karat.temporal.sql import Sql, literal
 from karat.temporal.whose import whose
 
@@ -29,15 +31,16 @@ FRONTIER = "__karat_frontier"
 _SIDE = "__karat_side"
 
 
-def receipts_of_statements(before: DataFrame, after: DataFrame, frontier: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
+def receipts_of_statements(before: DataFrame, after: DataFrame, late: DataFrame, subject: Subject, since: datetime | None) -> DataFrame:
     """What new statements changed about the past. Grain: one row per entity and stretch of one before, after and because.
 
-    `before` and `after` are believed moments under one rule, `after` with its news; `frontier` has `FRONTIER` per `SK`.
+    `before` and `after` are believed moments under one rule, `after` with its causes; `late` has `FRONTIER` per `SK` of those who may have
+    a receipt. Nothing new speaks of a time before `since`; what the readings say of an earlier one need not be the same.
     """
-    told = after.withColumn(CAUSES, F.expr(_causes(subject, rule)))
-    known = side_by_side(before, told, subject).join(frontier, SK, "inner").withColumn(CAUSES, F.expr(_fitting_causes()))
-    late = f"filter({CHANGED}, name -> coalesce({CAUSES}[name].source_event_ts < {FRONTIER}, false))"
-    blamed = known.withColumn(CHANGED, F.expr(late))
+    known = side_by_side(before, after, subject, late).withColumn(CAUSES, F.expr(_fitting_causes()))
+    known = known if since is None else known.where(F.col(AT) >= moment(since))
+    late_ones = f"filter({CHANGED}, name -> coalesce({CAUSES}[name].source_event_ts < {FRONTIER}, false))"
+    blamed = known.withColumn(CHANGED, F.expr(late_ones))
     because = F.expr(f"map_filter({CAUSES}, (name, cause) -> array_contains({CHANGED}, name))")
     return _receipts(blamed.withColumns({BECAUSE: because, CAUSE: F.lit(STATEMENT)}), subject)
 
@@ -48,18 +51,30 @@ def receipts_of_rule(before: DataFrame, after: DataFrame, subject: Subject) -> D
     return _receipts(side_by_side(before, after, subject).withColumns({BECAUSE: no_statement, CAUSE: F.lit(RULE)}), subject)
 
 
+def with_causes(moments: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
+    """Believed moments with their news as what is believed and, attribute by attribute, which news moved it. Grain: unchanged."""
+    believed = [quoted(name) for name in (*belief_columns(subject), AT)]
+    return moments.selectExpr(*believed, f"{_causes(subject, rule)} AS {CAUSES}")
+
+
 def frontiers(statements: DataFrame) -> DataFrame:
     """The time of the last statement of each entity. Grain: one row per entity."""
     return statements.groupBy(SK).agg(F.max(AT).alias(FRONTIER))
 
 
-def side_by_side(before: DataFrame, after: DataFrame, subject: Subject) -> DataFrame:
-    """Both readings at every instant of either, and what differs between them. Grain: one row per entity and instant."""
-    together = _sided(before, BEFORE, subject).unionByName(_sided(after, AFTER, subject))
+def side_by_side(before: DataFrame, after: DataFrame, subject: Subject, among: DataFrame | None = None) -> DataFrame:
+    """Both readings at every instant of either, and what differs between them. Grain: one row per entity and instant.
+
+    With `among`, of those entities only, and with what is told there about them.
+    """
+    together = _sided(after, AFTER, subject).unionByName(_sided(before, BEFORE, subject))
+    told = () if among is None else tuple(name for name in among.columns if name != SK)
+    # by one key and already together: a merge join is a stage, a broadcast would be a job
+    together = together if among is None else together.join(among.hint("merge"), SK, "inner")
     in_turn = Window.partitionBy(SK).orderBy(AT, _SIDE)
     so_far = in_turn.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     carried = together.select(
-        *(col(name) for name in (*subject.key, BK, SK, AT)),
+        *(col(name) for name in (*subject.key, BK, SK, AT, *told)),
         *(F.last(F.when(F.col(_SIDE) == side, F.col("state")), ignorenulls=True).over(so_far).alias(side) for side in (BEFORE, AFTER)),
         F.last(CAUSES, ignorenulls=True).over(so_far).alias(CAUSES),
         F.lead(AT).over(in_turn).alias("__karat_next"),

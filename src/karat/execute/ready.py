@@ -1,0 +1,124 @@
+"""A batch made ready to land: what it leaves unsaid filled in, and as much of what follows from it as held versions tell."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from karat.bronze.arrival import collapsed_copies
+from karat.bronze.continuation import Past
+from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
+from karat.bronze.shape import assertion_columns
+from karat.bronze.standing import tell_enough
+from karat.contract.columns import GATE, KIND
+from karat.execute.advance import FEW_TO_INTERPRET, Arrivals, Carried, carried_on, is_carried_on
+from karat.execute.beforehand import filled_in, near_versions, prior_in_evidence, prior_of, told_by, untold_by
+from karat.execute.beside import beside
+from karat.execute.kept import kept
+from karat.execute.pace import interpreted
+from karat.execute.redelivered import Repeated, may_be_redelivered, repeated
+from karat.execute.site import Site
+from karat.execute.snapshots import Complete
+from karat.execute.tally import Tally
+from karat.temporal.columns import BATCH_SEQ, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID
+from karat.temporal.moments import moment, roughly
+from karat.temporal.sketch import FEW_KEYS
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A batch that can land."""
+
+    arrivals: Arrivals
+    """What lands, and the held versions near it."""
+    copies: int
+    """Rows of the batch that say what another one says."""
+    repeated: Repeated | None
+    """What follows, where the batch says nothing but what is on record."""
+    carried: Carried | None
+    """What follows as far as held versions tell, where these are all that has to be asked first."""
+
+
+def made_ready(batch: DataFrame, complete: Complete | None, past: Past, tally: Tally, site: Site) -> Ready:
+    """Everything that can be found out before the batch lands; held versions are looked up meanwhile."""
+    session, ground = site.tables.session, site.ground
+    swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
+    since = tally.earliest and roughly(tally.earliest, site.reached(tally))
+    elsewhere, asked = replace(ground, tables=site.tables.apart()), bool(tally.unsaid) and tell_enough(past, site.terms)
+    is_doubtful = not swept and may_be_redelivered(tally, past, site)
+    with beside(session, lambda: None if swept else near_versions(tally, since, elsewhere, now=is_doubtful or not asked)) as near:
+        stamped = _stamped(batch, complete, site)
+        if (asked or is_doubtful) and tally.read <= FEW_KEYS:  # otherwise nobody waits for the versions
+            with interpreted(session):
+                stamped = kept(stamped, now=True)
+        again = repeated(stamped, near(), past, site.terms) if is_doubtful else None
+        if again is not None and again.landing is not None:
+            landing = _as_assertions(again.landing, tally, site)
+        else:
+            landing = _landing(stamped, near, past, tally, site)
+        arrivals = Arrivals(landing, swept, past, tally.read, since, near())
+        if again is not None:
+            return Ready(arrivals, again.copies, again, None)
+        if is_carried_on(arrivals, ground):
+            carried = carried_on(arrivals, ground)
+            return Ready(arrivals, carried.survey.copies, None, carried)
+        return Ready(arrivals, _copies(landing, tally), None, None)
+
+
+def _landing(stamped: DataFrame, near: Callable[[], DataFrame | None], past: Past, tally: Tally, site: Site) -> DataFrame:
+    """What lands, computed on first use."""
+    if not tally.unsaid:
+        return _whole(stamped, None, tally, site)
+    held, prior = near(), None
+    if held is not None and tell_enough(past, site.terms):
+        # mostly nothing is missing, and what follows then takes as long to put together as to find out
+        with beside(held.sparkSession, partial(untold_by, held, tally, past, site.terms)) as untold:
+            told = _whole(stamped, told_by(held, tally, site.terms), tally, site)
+        if not untold().keys:
+            return told
+        prior = prior_of(held, untold(), tally, site.ground)
+    return _whole(stamped, prior_in_evidence(stamped, tally, site.ground) if prior is None else prior, tally, site)
+
+
+def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFrame:
+    """The admitted rows with who they are about and when they came. Grain: one row per statement and file, and per snapshot."""
+    said = batch.where(F.col(KIND) == "row")
+    if complete:
+        said = said.unionByName(complete.frame)
+    # an attribute that is no longer declared is on record still: nobody speaks of it any more
+    retired = {name: F.lit(None).cast(kind) for name, kind in site.terms.attributes.items() if name not in said.columns}
+    return (
+        said.drop(*GATE)
+        .withColumns(retired)
+        .transform(identified, site.terms)
+        .transform(with_hashes, site.terms)
+        .transform(collapsed_copies)
+        .withColumns(
+            {
+                INGEST_TS: moment(site.world.stamp.started_at),
+                RUN_ID: F.lit(site.world.stamp.run_id),
+                BATCH_SEQ: F.lit(site.previous.sequence + 1),
+                ENTITY_TYPE: F.lit(site.entity.declared.type),
+                HASH_VERSION: F.lit(HASH_FORMAT),
+            }
+        )
+    )
+
+
+def _whole(stamped: DataFrame, prior: DataFrame | None, tally: Tally, site: Site) -> DataFrame:
+    """The rows as assertions, what they left unsaid filled in. Grain: unchanged."""
+    return _as_assertions(filled_in(stamped, prior, tally, site.terms), tally, site)
+
+
+def _as_assertions(rows: DataFrame, tally: Tally, site: Site) -> DataFrame:
+    """The rows as they land, computed on first use. Grain: unchanged."""
+    with interpreted(site.tables.session, few=tally.read <= FEW_TO_INTERPRET):
+        return kept(rows.selectExpr(*assertion_columns(site.terms)))
+
+
+def _copies(landing: DataFrame, tally: Tally) -> int:
+    """How many rows say what another one says; the batch is computed by then."""
+    with interpreted(landing.sparkSession, few=tally.read <= FEW_TO_INTERPRET):
+        return int(landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0][0] or 0)
