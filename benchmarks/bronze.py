@@ -114,7 +114,7 @@ def main() -> None:
         print(f"{size.keys} keys, {size.keys * size.versions} versions, batches of {size.batch}; tables built")
         compare("half of it late", bench, given.pairs, late=0.5)
         compare("all in order", bench, given.pairs, late=0.0)
-        again(bench)
+        again(bench, given.pairs)
         if given.tenfold:
             larger = prepared(spark, root / "tenfold", Size(size.keys, size.versions * 10, size.batch))
             against_tenfold(bench, larger, given.pairs)
@@ -304,8 +304,8 @@ def upserted(bench: Bench, batch: Path) -> float:
     return time.monotonic() - began
 
 
-def again(bench: Bench) -> None:
-    """A finished run once more, and the last batch delivered once more."""
+def again(bench: Bench, pairs: int) -> None:
+    """A finished run once more; then batches, each delivered once more."""
     print("\nonce more")
     entity = bench.project.config.entities[0]
     tables = DeltaTables(bench.session(), bench.project.config.lake)
@@ -313,11 +313,15 @@ def again(bench: Bench) -> None:
     took = by_karat(bench)
     after = (tables.version(entity.assertions), tables.version(entity.timeline))
     print(f"  rerun: {took:.2f} s, {sum(after) - sum(before)} commits")
-    first = delivered(bench, 0.5)
-    fresh = by_karat(bench)
-    shutil.copy(first, first.with_name("redelivered.ndjson"))
-    redelivered = by_karat(bench)
-    print(f"\n  the batch {fresh:.2f} s, redelivered {redelivered:.2f} s: {redelivered / fresh:.2f}")
+    ratios = []
+    for number in range(pairs + 1):
+        first = delivered(bench, 0.5)
+        fresh = by_karat(bench)
+        shutil.copy(first, first.with_name(f"redelivered-{number}.ndjson"))
+        redelivered = by_karat(bench)
+        print(f"\n  the batch {fresh:.2f} s, redelivered {redelivered:.2f} s: {redelivered / fresh:.2f}", flush=True)
+        ratios.append(redelivered / fresh)
+    print(f"  redelivered / the batch: {statistics.median(ratios[1:]):.2f}")
 
 
 def against_tenfold(bench: Bench, larger: Bench, pairs: int) -> None:

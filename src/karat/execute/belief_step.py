@@ -11,7 +11,7 @@ from karat.bronze.terms import Terms
 from karat.bronze.timeline import statements
 from karat.execute.acts import Acts, all_settled
 from karat.execute.beside import beside
-from karat.execute.concerned import Ground, Step, concerned_by, said_about
+from karat.execute.concerned import Concerned, Ground, Step, concerned_by, said_about
 from karat.execute.evidence import about
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
@@ -21,7 +21,7 @@ from karat.silver.belief import believed_moments, periods
 from karat.silver.belief_shape import belief_form, conflicts_form, history_form, receipts_form
 from karat.silver.conflicts import conflicts
 from karat.silver.restatement import FRONTIER, frontiers, receipts_of_rule, receipts_of_statements, with_causes
-from karat.silver.words import Subject
+from karat.silver.words import Subject, spoken
 from karat.temporal.columns import (
     ACT,
     AT,
@@ -99,9 +99,9 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
     with beside(session, lambda: [concerned.held(form, table, elsewhere) for form, table in forms]) as held:
         said = said_about(concerned, step, ground)
         with interpreted(session, few=concerned.are_few):
-            told = statements(said, ground.terms)
+            told = statements(said, ground.terms).transform(spoken, subject)
             told = told if concerned.keys is None else kept(told)
-            moments = _moments(told, step, ground, few=concerned.keys is not None)
+            moments = _moments(told, step, concerned, ground)
             history = periods(moments, subject)
             fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
             parts = [concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held(), forms, strict=False)]
@@ -110,12 +110,12 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
     return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, acts[-1] if receipts else None)
 
 
-def _moments(told: DataFrame, step: Step, ground: Ground, *, few: bool) -> DataFrame:
+def _moments(told: DataFrame, step: Step, concerned: Concerned, ground: Ground) -> DataFrame:
     """What is believed at every instant, and where that may be a restatement, because of which news. Grain: entity and instant."""
     if not step.may_restate:
         return believed_moments(told, ground.subject, step.rule)
-    moments = with_causes(believed_moments(told, ground.subject, step.rule, step.since), ground.subject, step.rule)
-    return kept(moments) if few else moments
+    moments = with_causes(believed_moments(told, ground.subject, step.rule, step.since), ground.subject, step.rule, concerned.since)
+    return moments if concerned.keys is None else kept(moments)
 
 
 def _receipts(

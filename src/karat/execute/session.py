@@ -79,8 +79,8 @@ _SMALL: Final = MappingProxyType(
 
 _THROUGHPUT: Final = MappingProxyType(
     {
-        # the JVM's own choice of compilers and collector suits long work
-        "spark.driver.defaultJavaOptions": _QUIET,
+        # the JVM's own choice of compilers suits long work; a collector that works beside it would take its share of few cores
+        "spark.driver.defaultJavaOptions": f"{_QUIET} -XX:+UseParallelGC",
         "spark.driver.memory": "4g",
         # a long run deserves its page
         "spark.ui.enabled": "true",

@@ -18,7 +18,7 @@ from karat.config.rules import Rule
 from karat.silver.belief import BECAUSE_TYPE, END_WORD, belief_columns, comparable, text_of, winning
 from karat.silver.words import ENTERED, Subject, heard, last_new, spoken_of
 from karat.temporal.columns import AT, BECAUSE, BK, IS_DELETED, SK, VALID_FROM, VALID_TO, col, quoted
-from karat.temporal.moments import moment
+from karat.temporal.moments import micros_of, moment
 from karat.temporal.sql import Sql, literal
 from karat.temporal.whose import whose
 
@@ -51,10 +51,15 @@ def receipts_of_rule(before: DataFrame, after: DataFrame, subject: Subject) -> D
     return _receipts(side_by_side(before, after, subject).withColumns({BECAUSE: no_statement, CAUSE: F.lit(RULE)}), subject)
 
 
-def with_causes(moments: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
-    """Believed moments with their news as what is believed and, attribute by attribute, which news moved it. Grain: unchanged."""
+def with_causes(moments: DataFrame, subject: Subject, rule: Rule, since: datetime | None) -> DataFrame:
+    """Believed moments with their news as what is believed and, attribute by attribute, which news moved it. Grain: unchanged.
+
+    Nothing new speaks of a time before `since`: there nothing was moved.
+    """
     believed = [quoted(name) for name in (*belief_columns(subject), AT)]
-    return moments.selectExpr(*believed, f"{_causes(subject, rule)} AS {CAUSES}")
+    causes = _causes(subject, rule)
+    moved = causes if since is None else f"if({AT} >= timestamp_micros({micros_of(since)}), {causes}, NULL)"
+    return moments.selectExpr(*believed, f"{moved} AS {CAUSES}")
 
 
 def frontiers(statements: DataFrame) -> DataFrame:

@@ -16,7 +16,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from karat.config.rules import Authority, Group, Rule
-from karat.temporal.columns import ASSERTED, AT, BK, IS_DELETED, PLACE, RANK, RECORD_HASH, SOURCE_SYSTEM, Names, quoted
+from karat.temporal.columns import (
+    ASSERTED,
+    AT,
+    BATCH_SEQ,
+    BK,
+    IS_DELETED,
+    PLACE,
+    RANK,
+    RECORD_HASH,
+    SK,
+    SOURCE_SYSTEM,
+    Names,
+    col,
+    quoted,
+)
 from karat.temporal.sql import Sql, literal, some, texts
 from karat.temporal.whose import said
 
@@ -40,6 +54,12 @@ class Subject:
     key: Names
     attributes: Mapping[str, T.DataType]
     sources: Names
+
+
+def spoken(statements: DataFrame, subject: Subject) -> DataFrame:
+    """Of statements what a belief can hear. Grain: unchanged."""
+    heard_of = (*subject.key, *subject.attributes, BK, SK, AT, PLACE, SOURCE_SYSTEM, RANK, IS_DELETED, ASSERTED, RECORD_HASH, BATCH_SEQ)
+    return statements.select(*map(col, heard_of))
 
 
 def so_far(condition: Sql, value: Sql) -> Sql:
@@ -107,6 +127,8 @@ def winner(words: Iterable[Sql], by: str) -> Sql:
     competing = list(words)
     if not competing:
         return "NULL"
+    if len(competing) == 1:
+        return competing[0]
     best = greatest([_strength(word, by) for word in competing])
     return f"coalesce({', '.join(f'if({word}.place = {best}.place, {word}, NULL)' for word in competing)})"
 
