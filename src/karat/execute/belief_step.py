@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import statements
+from karat.config.names import TableName
 from karat.execute.acts import Acts, all_settled
 from karat.execute.beside import beside
 from karat.execute.concerned import Concerned, Ground, Step, concerned_by, said_about
+from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
@@ -95,19 +97,24 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
         session.conf.set("spark.sql.shuffle.partitions", str(1 + concerned.read // ROWS_PER_PARTITION))
     forms = [(history_form(subject), belief.history), (conflicts_form(subject), belief.conflicts)]
     forms += [(belief_form(subject), belief.table)] if compare_present else []
-    elsewhere = tables.apart()  # what is interpreted here must not be there
-    with beside(session, lambda: [concerned.held(form, table, elsewhere) for form, table in forms]) as held:
-        said = said_about(concerned, step, ground)
-        with interpreted(session, few=concerned.are_few):
-            told = statements(said, ground.terms).transform(spoken, subject)
-            told = told if concerned.keys is None else kept(told)
-            moments = _moments(told, step, concerned, ground)
-            history = periods(moments, subject)
-            fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
-            parts = [concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held(), forms, strict=False)]
-            receipts = _receipts(step, held()[0], (said, moments), concerned.since, ground)
-            acts = all_settled([*parts, *receipts])
+    said = said_about(concerned, step, ground)
+    # what is held is needed only where what was said has been judged, and is looked up while that is planned
+    look_up = partial(_held, concerned, forms, tables.apart())  # apart: what is interpreted here must not be there
+    with beside(session, look_up) as held, interpreted(session, few=concerned.are_few):
+        told = statements(said, ground.terms).transform(spoken, subject)
+        told = told if concerned.keys is None else kept(told)
+        moments = _moments(told, step, concerned, ground)
+        history = periods(moments, subject)
+        fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
+        parts = [concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held(), forms, strict=False)]
+        receipts = _receipts(step, held()[0], (said, moments), concerned.since, ground)
+        acts = all_settled([*parts, *receipts])
     return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, acts[-1] if receipts else None)
+
+
+def _held(concerned: Concerned, forms: list[tuple[Form, TableName]], tables: DeltaTables) -> list[DataFrame | None]:
+    """The held rows of each table that may differ."""
+    return [concerned.held(form, table, tables) for form, table in forms]
 
 
 def _moments(told: DataFrame, step: Step, concerned: Concerned, ground: Ground) -> DataFrame:

@@ -188,15 +188,15 @@ def concerned_by(step: Step, ground: Ground) -> Concerned:
 
 def said_about(concerned: Concerned, step: Step, ground: Ground) -> DataFrame:
     """What of the evidence about them can matter from the first new statement on. Grain: as the evidence."""
-    evidence = ground.evidence
     if concerned.keys is None:
-        return evidence.where(_in_time(step))
+        return ground.evidence.where(_in_time(step))
     rows = _evidence_picked(concerned, ground)
     if rows is None:
+        evidence = ground.evidence
         # the search names no batch and times only roughly, so that Spark has compiled it before; its few finds are sorted out by numbers
         searched = evidence if concerned.heard_from is None else evidence.where(F.col(EVENT_TS) >= moment(concerned.heard_from))
         rows = kept(_about(searched, concerned.keys, concerned.near))
-    rows = rows.unionByName(of_sources(evidence)) if ground.terms.swept else rows
+    rows = rows.unionByName(of_sources(ground.evidence)) if ground.terms.swept else rows
     with interpreted(ground.tables.session, few=concerned.are_few):
         rows = rows.where(_in_time(step))
         if concerned.since is not None and not ground.terms.is_transaction:

@@ -146,7 +146,8 @@ def _handed_on(ready: Ready, tally: Tally, site: Site) -> None:
     keys, count, heard_from = ready.arrivals.rows.select(SK), 0, None
     if carried is not None:
         keys, count, heard_from = carried.keys, carried.survey.count, carried.survey.heard_from
-    looks_back = site.terms.swept or site.terms.shown_apart or site.watch.has_reached(tally.earliest or since)
+    is_known = "reached" in site.previous.position or site.previous.sequence == 0
+    looks_back = not is_known or site.terms.swept or site.terms.shown_apart or site.watch.has_reached(tally.earliest or since)
     spoken = Spoken(after, after + 1, keys, tally.keys, tally.named, count, since, heard_from, looks_back)
     site.world.spoken[str(site.entity.timeline)] = spoken
 
