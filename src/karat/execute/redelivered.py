@@ -32,8 +32,9 @@ class Repeated:
 
 
 def may_be_redelivered(tally: Tally, past: Past, site: Site) -> bool:
-    """Whether it is worth asking: few rows, and nobody gets further than he had got before."""
-    return tally.read <= FEW_KEYS and can_be_told(past, site.terms) and not site.watch.gets_further(tally.watched)
+    """Whether it is worth asking: few rows, some of them with a time, and nobody gets further than he had got before."""
+    is_little = tally.earliest is not None and tally.read <= FEW_KEYS
+    return is_little and can_be_told(past, site.terms) and not site.watch.gets_further(tally.watched)
 
 
 def repeated(stamped: DataFrame, near: DataFrame | None, past: Past, terms: Terms) -> Repeated | None:

@@ -20,7 +20,7 @@ PAYMENT = {
     "name": "payment",
     "type": "transaction",
     "key": ["payment_id"],
-    "attributes": {"amount": "int"},
+    "attributes": {"amount": "int", "a.b 'c'": "string"},
     "feeds": [{**CRM, "name": "pay", "from": {"kind": "files", "path": "data/pay/*.ndjson", "format": "json"}}],
 }
 SAID = [
@@ -31,7 +31,7 @@ SAID = [
     {"customer_id": "b", "op": "d", "source_event_ts": "2026-03-05"},
     {"customer_id": "b", "op": "d", "source_event_ts": "2026-03-05"},
 ]
-PAID = [{"payment_id": str(number), "op": "c", "source_event_ts": "2026-03-01", "amount": number} for number in range(3)]
+PAID = [{"payment_id": str(number), "op": "c", "source_event_ts": "2026-03-01", "amount": number, "a.b 'c'": "x"} for number in range(3)]
 CHAIN = ("customer_id", "effective_from", "effective_to", "name", "address", "status", "is_deleted", "source_file", "first_seen_ts")
 LATER = ("crm/2.ndjson", "crm/3.ndjson", "crm/0.ndjson")
 """The names under which the file comes again; the last of them is before the first, and may be put in order otherwise."""
