@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
+from karat.execute.awaited import awaited
 from karat.execute.delta import DeltaTables
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
@@ -38,7 +39,7 @@ def picked(tables: DeltaTables, name: TableName, where: Sql, schema: T.StructTyp
             if not _READ_BY_BOTH.issuperset(table.protocol().reader_features or ()) or _is_mapped(table):
                 return None
             copy = f"COPY (SELECT {columns} FROM held WHERE {where}) TO {_text(str(file))} STORED AS PARQUET"  # noqa: S608  (names and keys of our own)
-            QueryBuilder().register("held", table).execute(copy).read_all()
+            awaited(QueryBuilder().register("held", table).execute(copy))
         except Exception:  # noqa: BLE001  (whatever it cannot do, Spark can)
             return None
         # the times in the file are what they seem, however long ago
