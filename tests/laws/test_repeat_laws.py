@@ -1,4 +1,4 @@
-"""Copies of what is on record: what follows from them by the versions they opened is what the reference makes of all evidence.
+"""Copies of what is on record: what follows from them by the versions they opened or joined is what the reference makes of all evidence.
 
 Entities about which some statements come once more, from files of higher and of lower names, by clocks that run on and behind, after
 others have spoken of the past. `KARAT_SEED` plays another world.
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from karat.bronze.continuation import Past
-from karat.bronze.repeats import VERSION, beside_versions, filled, is_filled, seen_again
+from karat.bronze.repeats import BESIDE, VERSION, beside_absorbing, beside_versions, filled, is_filled, seen_again
 from karat.reference import Terms as ReferenceTerms
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
@@ -39,7 +39,7 @@ WORLDS = ("one source", "three sources", "three sources, propagate", "three sour
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_what_copies_come_to_is_told_by_the_versions_they_opened(spark: SparkSession, tmp_path: Path, world: str) -> None:
+def test_what_copies_come_to_is_told_by_the_versions_they_opened_or_joined(spark: SparkSession, tmp_path: Path, world: str) -> None:
     print(f"KARAT_SEED={SEED}")
     dice = random.Random(f"{SEED} {world}")  # noqa: S311  (histories, not secrets)
     sources = ("CRM",) if "one" in world else ("CRM", "CORE", "KYC")
@@ -50,7 +50,14 @@ def test_what_copies_come_to_is_told_by_the_versions_they_opened(spark: SparkSes
     expected = {row["record_hash"]: row for row in reconstruct(held, copies, terms)}
     past = Past(behind=behind)
     versions = [dict(row) for row in reference_timeline(held, terms)]
-    known = beside_versions(as_frame(spark, copies, ours, tmp_path), as_versions(spark, versions, ours, tmp_path), past, ours)
+    shown = as_versions(spark, versions, ours, tmp_path)
+    known = beside_versions(as_frame(spark, copies, ours, tmp_path), shown, past, ours).localCheckpoint()
+    by_opening = _told(known)
+    if not kind["transaction"]:
+        opened = F.col(VERSION).isNotNull()
+        joined = beside_absorbing(known.where(~opened).drop(*BESIDE), as_frame(spark, held, ours, tmp_path), shown, past, ours)
+        known = known.where(opened).unionByName(joined).localCheckpoint()
+        assert known.count() == len(copies)
     told = _told(known)
     mere = known.where(F.col("bk").isin(*told))
     _same_versions((versions, as_rows(seen_again(mere, ours))), (held, expected), told, terms)
@@ -60,11 +67,11 @@ def test_what_copies_come_to_is_told_by_the_versions_they_opened(spark: SparkSes
         assert [row[name] for name in (*TYPES, "inherited")] == [wanted[name] for name in (*TYPES, "inherited")], row
         assert row["attr_hash"] == wanted["attr_hash"] or not row["inherited"]
     others, inherited = {row["bk"] for row in copies} - told, sum(bool(row["inherited"]) for row in landing)
-    print(
-        f"{len(told)} keys told, {len(others)} not, {len(landing)} rows of {len(copies)} filled, {inherited} of them with inherited words"
-    )
+    print(f"{len(told)} keys told, {len(told - by_opening)} of them by what absorbed them, {len(others)} not")
+    print(f"{len(landing)} rows of {len(copies)} filled, {inherited} of them with inherited words")
     assert min(len(told), len(others)) > MANY
     assert inherited > FEW
+    assert kind["transaction"] or len(told - by_opening) > FEW
 
 
 FIRST = {"name": "Ann", "amount": 1, "note": "n"}

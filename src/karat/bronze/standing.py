@@ -55,11 +55,11 @@ def stands_for_all(terms: Terms, past: Past) -> Column:
     return (F.col(SEEN_COUNT) == 1) & (F.col(IS_DELETED) | told)
 
 
-def says_what_it_heard(terms: Terms, past: Past) -> Column:
-    """Of a held version: whether the statement that opened it would still inherit what it shows, were it to arrive now."""
+def still_hears(terms: Terms, past: Past) -> Sql:
+    """Of an assertion, or of a version seen once: whether its statement would still inherit what it shows, were it to arrive now."""
     # who speaks alone has left unknown what nobody told him
     is_told = "true" if len(terms.sources) == 1 else _tells_own_words(terms)
-    return F.expr(f"{SEEN_COUNT} = 1 AND {is_told} AND {_is_not_overtaken(past)}")
+    return f"{is_told} AND {_is_not_overtaken(past)}"
 
 
 def heard_from(terms: Terms) -> Column:

@@ -1,6 +1,6 @@
 """The timeline brought up to date with the evidence: what a batch changes of the versions that are held, ready to be written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from karat.bronze.again import keys_with_news
 from karat.bronze.continuation import EARLIEST, SAID_OF_IT, WOKEN, Past, continued, is_tangled, spans, still_matters
 from karat.bronze.difference import differences, timeline_form
-from karat.bronze.shape import timeline_schema
+from karat.bronze.shape import assertions_schema, timeline_schema
 from karat.bronze.standing import tell_enough
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
@@ -21,15 +21,18 @@ from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
+from karat.execute.picked import of_keys, picked
 from karat.execute.survey import Survey, surveyed
 from karat.temporal.columns import BK, COPIES, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
 from karat.temporal.difference import only_inserts
 from karat.temporal.moments import moment
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among
-from karat.temporal.sql import Sql
+from karat.temporal.sql import Sql, some
 
 FEW = 500_000
 """Up to here a batch's keys are broadcast."""
+FEW_NAMED = 200
+"""Keys that can be named in an expression: more of them take longer to plan than they save."""
 FEW_TO_INTERPRET = 100_000
 """Up to here compiling would take longer than it saves."""
 
@@ -56,9 +59,14 @@ class Arrivals:
         return self.count is not None and self.count <= FEW
 
     @property
+    def are_named(self) -> bool:
+        """Whether its keys are so few that they can be named in a search."""
+        return self.count is not None and self.count <= FEW_KEYS
+
+    @property
     def may_be_first(self) -> bool:
         """Whether it is worth asking if anything is held at all: then nothing has to be looked up or compared."""
-        return self.count is None or self.count > FEW_KEYS
+        return not self.are_named
 
     @property
     def very_few(self) -> bool:
@@ -167,7 +175,7 @@ def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
         relevant = near if terms.is_transaction else near.where(still_matters())
         tells = arrivals.near is not None and tell_enough(arrivals.past, terms)
         # mostly nobody's is, and what then follows takes as long to plan as to find out
-        with beside(session, lambda: surveyed(near, span, terms, arrivals.since if tells else None)) as survey:
+        with beside(session, lambda: surveyed(near, span, terms, arrivals.since if tells else None, few=arrivals.are_named)) as survey:
             followed = kept(ground.differences(continued(relevant, arrivals.rows.where(takes_part()), terms), relevant.select(*columns)))
     keys = span.where(F.col(EARLIEST).isNotNull()).select(SK)
     woken = span.where(F.col(WOKEN)).select(SK)
@@ -188,6 +196,10 @@ def _continued(arrivals: Arrivals, carried: Carried, ground: Ground) -> DataFram
     """Keys from the versions they have where these tell enough, the others from their evidence."""
     if carried.tangled is None:
         return carried.followed
+    if carried.survey.tangled:
+        anew = _picked_anew(carried.survey.tangled, ground)
+        if anew is not None:  # what follows for a key does not depend on others
+            return carried.followed.where(~F.col(SK).isin(*carried.survey.tangled)).unionByName(anew)
     tangled = kept(carried.tangled)
     columns = [col(name) for name in timeline_schema(ground.terms).names]
     held, clean = (rows.join(F.broadcast(tangled), SK, "left_anti") for rows in (carried.relevant, arrivals.rows.where(takes_part())))
@@ -229,6 +241,18 @@ def takes_part() -> Column:
 def _all_said(rows: DataFrame, ground: Ground) -> DataFrame:
     """All that is said of keys, and what sources have ever said about everything: that may be older than the first key."""
     return rows.where(F.col(BK).isNotNull()).unionByName(of_sources(ground.evidence)) if ground.terms.swept else rows
+
+
+def _picked_anew(named: Sequence[bytes], ground: Ground) -> DataFrame | None:
+    """What differs for keys from their whole evidence, where they are few and can be picked out."""
+    if len(named) > FEW_NAMED:
+        return None
+    terms, entity = ground.terms, ground.entity
+    ground.evidence_is_written()
+    said_of_it = some([of_keys(named)] + ([f"{BK} IS NULL"] if terms.swept else []))
+    history = picked(ground.tables, entity.assertions, said_of_it, assertions_schema(terms))
+    held = None if history is None else picked(ground.tables, entity.timeline, of_keys(named), timeline_schema(terms))
+    return None if history is None or held is None else ground.differences(timeline(history, terms), held)
 
 
 def _from_evidence(keys: DataFrame, ground: Ground, *, few: bool = True) -> DataFrame:

@@ -1,5 +1,6 @@
 """What is looked up for a batch before it lands: the held versions it may concern, and what its statements leave to be inherited."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,10 +17,23 @@ from karat.execute.advance import Ground, versions_near
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
-from karat.execute.picked import not_before, of_keys, picked
+from karat.execute.picked import not_before, of_keys, one_of, picked
 from karat.execute.survey import FOREVER
 from karat.execute.tally import Tally
-from karat.temporal.columns import BK, EVENT_TS, SK, SOURCE_EFFECTIVE_TO
+from karat.temporal.columns import (
+    ATTR_HASH,
+    BK,
+    EVENT_TS,
+    INGEST_TS,
+    INHERITED,
+    RECORD_HASH,
+    SK,
+    SOURCE_EFFECTIVE_TO,
+    SOURCE_FILE,
+    SOURCE_SYSTEM,
+    STATEMENT_HASH,
+    TIME_BASIS,
+)
 from karat.temporal.moments import from_micros, moment, roughly
 from karat.temporal.sketch import FEW_KEYS, may_be_among
 from karat.temporal.sql import Sql, every, some
@@ -94,6 +108,29 @@ def prior_in_evidence(stamped: DataFrame, tally: Tally, ground: Ground) -> DataF
     else:
         prior = about(evidence, stamped.where(leaves_unsaid(ground.terms)).select(SK).distinct())
     return kept(heard(prior.unionByName(of_sources(evidence)) if ground.terms.swept else prior))
+
+
+def said_before(statements: Iterable[tuple[bytes, bytes]], since: datetime, ground: Ground) -> DataFrame | None:
+    """The arrivals on record of statements, by `sk` and `statement_hash`; None where only Spark can tell. Grain: as the evidence.
+
+    None of them speaks of a time before `since`. Of their columns those that tell how they came, and what they heard.
+    """
+    keys, hashes = zip(*statements, strict=True)
+    told = (
+        SK,
+        STATEMENT_HASH,
+        RECORD_HASH,
+        INGEST_TS,
+        SOURCE_FILE,
+        SOURCE_SYSTEM,
+        TIME_BASIS,
+        *ground.terms.attributes,
+        INHERITED,
+        ATTR_HASH,
+    )
+    types = {field.name: field for field in assertions_schema(ground.terms)}
+    bounds = [of_keys(keys), one_of(STATEMENT_HASH, hashes), not_before(EVENT_TS, since)]
+    return picked(ground.tables, ground.entity.assertions, every(bounds), T.StructType([types[name] for name in told]))
 
 
 def _versions_picked(tally: Tally, since: datetime | None, ground: Ground) -> DataFrame | None:

@@ -50,7 +50,12 @@ def picked(tables: DeltaTables, name: TableName, where: Sql, schema: T.StructTyp
 
 def of_keys(keys: Iterable[bytes]) -> Sql:
     """Whether a row is about one of the keys, by `sk`."""
-    return f"{SK} IN ({', '.join(_bytes(key) for key in keys)})"
+    return one_of(SK, keys)
+
+
+def one_of(column: str, values: Iterable[bytes]) -> Sql:
+    """Whether a column's bytes are among these."""
+    return f"{column} IN ({', '.join(map(_bytes, values))})"
 
 
 def not_before(column: str, at: datetime) -> Sql:

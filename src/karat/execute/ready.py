@@ -53,7 +53,7 @@ def made_ready(batch: DataFrame, complete: Complete | None, past: Past, tally: T
         if (asked or is_doubtful) and tally.read <= FEW_KEYS:  # otherwise nobody waits for the versions
             with interpreted(session):
                 stamped = kept(stamped, now=True)
-        again = repeated(stamped, near(), past, site.terms) if is_doubtful else None
+        again = repeated(stamped, near(), past, ground) if is_doubtful else None
         if again is not None and again.landing is not None:
             landing = _as_assertions(again.landing, tally, site)
         else:

@@ -26,24 +26,32 @@ class Survey:
     """How many of its statements count."""
     some_tangled: bool
     """Whether any key's evidence must be asked."""
+    tangled: tuple[bytes, ...] | None
+    """Those keys by `sk`, where the batch is so small that they could be named."""
     heard_from: datetime | None
     """Nothing said of a time before this can be heard about these keys from the batch's first on; None: everything may be."""
 
 
-def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | None) -> Survey:
-    """The spans of a batch's keys and, beside theirs, the versions near them; all that end at or after `since`, if they tell at all."""
+def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | None, *, few: bool) -> Survey:
+    """The spans of a batch's keys and, beside theirs, the versions near them; all that end at or after `since`, if they tell at all.
+
+    With `few`, keys may be named.
+    """
     matters = F.lit(True) if terms.is_transaction else still_matters()
     first = F.lit(FOREVER) if since is None else F.coalesce(F.unix_micros(speaks_since(terms, since)), F.lit(FOREVER))
     of_each = near.groupBy(SK).agg(F.max(matters & is_tangled(terms)).alias("asked"), F.min(first).alias("first"))
     # few on both sides: a merge join is a stage, a broadcast would be a job
+    is_asked = F.coalesce("asked", WOKEN)
     found = span.join(of_each.hint("merge"), SK, "left").agg(
         F.sum(COPIES).alias("copies"),
         F.sum(SAID_OF_IT).alias("count"),
-        F.max(F.coalesce("asked", WOKEN)).alias("asked"),
+        F.max(is_asked).alias("asked"),
+        (F.collect_set(F.when(is_asked, F.col(SK))) if few else F.lit(None).cast("array<binary>")).alias("tangled"),
         F.min("first").alias("first"),
     )
     row = found.collect()[0]
-    return Survey(row["copies"] or 0, row["count"] or 0, bool(row["asked"]), _bound(row["first"], since))
+    tangled = None if row["tangled"] is None else tuple(map(bytes, row["tangled"]))
+    return Survey(row["copies"] or 0, row["count"] or 0, bool(row["asked"]), tangled, _bound(row["first"], since))
 
 
 def _bound(first: int | None, since: datetime | None) -> datetime | None:
