@@ -97,10 +97,10 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
         session.conf.set("spark.sql.shuffle.partitions", str(1 + concerned.read // ROWS_PER_PARTITION))
     forms = [(history_form(subject), belief.history), (conflicts_form(subject), belief.conflicts)]
     forms += [(belief_form(subject), belief.table)] if compare_present else []
-    said = said_about(concerned, step, ground)
-    # what is held is needed only where what was said has been judged, and is looked up while that is planned
+    # what is held is needed only where what was said has been judged, and is looked up while that is looked up and planned
     look_up = partial(_held, concerned, forms, tables.apart())  # apart: what is interpreted here must not be there
     with beside(session, look_up) as held, interpreted(session, few=concerned.are_few):
+        said = said_about(concerned, step, ground)
         told = statements(said, ground.terms).transform(spoken, subject)
         told = told if concerned.keys is None else kept(told)
         moments = _moments(told, step, concerned, ground)
