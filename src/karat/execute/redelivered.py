@@ -60,10 +60,11 @@ def repeated(stamped: DataFrame, near: DataFrame | None, past: Past, ground: Gro
 
 
 def _looked_over(beside: DataFrame, terms: Terms) -> Row:
-    """How many rows are no copies of what is near, which statements these are if they can be copies at all, and how many are not filled."""
+    """How many rows there are, how many of them copies of nothing near, which statements these are, and how many are not filled in."""
     is_copy = takes_part() & F.col(VERSION).isNotNull()
     other = F.when(~is_copy & takes_part(), F.struct(SK, STATEMENT_HASH, F.unix_micros(EVENT_TS).alias("at")))
     return beside.agg(
+        F.count(F.lit(1)).alias("rows"),
         F.count_if(~is_copy).alias("others"),
         F.count_if(~takes_part()).alias("strays"),
         F.collect_set(other).alias("statements"),
@@ -74,7 +75,8 @@ def _looked_over(beside: DataFrame, terms: Terms) -> Row:
 
 def _beside_absorbing(beside: DataFrame, found: Row, near: DataFrame, past: Past, ground: Ground) -> DataFrame | None:
     """The same with copies of what versions have absorbed beside these; None where that cannot be told, or not without Spark."""
-    if found["strays"] or ground.terms.is_transaction:
+    # a batch that is mostly new was not delivered before, it only speaks of the past: then nothing more is asked
+    if found["strays"] or ground.terms.is_transaction or 2 * found["others"] > found["rows"]:
         return None
     statements = [(bytes(row[SK]), bytes(row[STATEMENT_HASH])) for row in found["statements"]]
     first = from_micros(min(row["at"] for row in found["statements"]))

@@ -46,6 +46,8 @@ _ALWAYS: Final = MappingProxyType(
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # compiled code is found again by its text; with room for 100 pieces (the default) a batch would push out its own before the next
         "spark.sql.codegen.cache.maxEntries": "2000",
+        # every query's plan is written out for the web page, whether or not anybody looks; in its long form that takes time from each batch
+        "spark.sql.ui.explainMode": "simple",
         # Karat draws its own progress
         "spark.ui.showConsoleProgress": "false",
         # a port in use is somebody else's session, not a failure: try the next hundred
