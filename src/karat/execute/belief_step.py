@@ -99,16 +99,17 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
     forms += [(belief_form(subject), belief.table)] if compare_present else []
     # what is held is needed only where what was said has been judged, and is looked up while that is looked up and planned
     look_up = partial(_held, concerned, forms, tables.apart())  # apart: what is interpreted here must not be there
-    with beside(session, look_up) as held, interpreted(session, few=concerned.are_few):
-        said = said_about(concerned, step, ground)
-        told = statements(said, ground.terms).transform(spoken, subject)
-        told = told if concerned.keys is None else kept(told)
-        moments = _moments(told, step, concerned, ground)
-        history = periods(moments, subject)
-        fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
-        parts = [concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held(), forms, strict=False)]
-        receipts = _receipts(step, held()[0], (said, moments), concerned.since, ground)
-        acts = all_settled([*parts, *receipts])
+    with beside(session, look_up) as held:
+        said = said_about(concerned, step, ground)  # where it cannot be picked out, a search of the whole table: not interpreted
+        with interpreted(session, few=concerned.are_few):
+            told = statements(said, ground.terms).transform(spoken, subject)
+            told = told if concerned.keys is None else kept(told)
+            moments = _moments(told, step, concerned, ground)
+            history = periods(moments, subject)
+            fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
+            parts = [concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held(), forms, strict=False)]
+            receipts = _receipts(step, held()[0], (said, moments), concerned.since, ground)
+            acts = all_settled([*parts, *receipts])
     return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, acts[-1] if receipts else None)
 
 
