@@ -32,7 +32,7 @@ from karat.temporal.sql import Sql, some
 FEW = 500_000
 """Up to here a batch's keys are broadcast."""
 FEW_NAMED = 200
-"""Keys that can be named in an expression: more of them take longer to plan than they save."""
+"""Keys that can be named in a search or a condition of Spark's: more of them take longer to plan than they save."""
 FEW_TO_INTERPRET = 100_000
 """Up to here compiling would take longer than it saves."""
 

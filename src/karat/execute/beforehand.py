@@ -13,7 +13,7 @@ from karat.bronze.continuation import Past
 from karat.bronze.shape import assertions_schema, timeline_schema
 from karat.bronze.standing import as_assertions, heard_from, stands_for_all
 from karat.bronze.terms import Terms
-from karat.execute.advance import Ground, versions_near
+from karat.execute.advance import FEW_NAMED, Ground, versions_near
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
@@ -37,9 +37,6 @@ from karat.temporal.columns import (
 from karat.temporal.moments import from_micros, moment, roughly
 from karat.temporal.sketch import FEW_KEYS, may_be_among
 from karat.temporal.sql import Sql, every, some
-
-FEW_UNTOLD = 200
-"""Keys that can be named in a search: files and pages that cannot hold them stay shut."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def told_by(near: DataFrame, tally: Tally, terms: Terms) -> DataFrame:
 
 def prior_of(near: DataFrame, untold: Untold, tally: Tally, ground: Ground) -> DataFrame | None:
     """What these versions tell, and what the evidence does about the others; None where these are too many. Grain: as the evidence."""
-    if len(untold.keys) > FEW_UNTOLD:
+    if len(untold.keys) > FEW_NAMED:
         return None
     since = untold.heard_from and roughly(untold.heard_from, tally.earliest or untold.heard_from)
     bounds = [of_keys(untold.named)] + ([not_before(EVENT_TS, since)] if since else [])
