@@ -105,7 +105,7 @@ def test_told_by_the_batch_that_has_just_landed_the_belief_is_the_same(spark: Sp
         lake.frames["bronze.thing"] = as_versions(lake.session, versions, ground.terms, tmp_path)
         arriving = as_frame(lake.session, [row for row in evidence if row["batch_seq"] == run], ground.terms, tmp_path)
         spoken = _spoken(arriving, BronzeGround(thing(), ground.terms, lake), (before, run))
-        bounds[run] = spoken.heard_from
+        bounds[run] = spoken.heard_from()
         return spoken
 
     _played(evidence, (terms, rules), ground, tmp_path, just_spoken)

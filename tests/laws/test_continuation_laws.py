@@ -20,7 +20,7 @@ from karat.bronze.loads import is_snapshot
 from karat.bronze.timeline import timeline
 from karat.config.names import TableName
 from karat.execute import advance
-from karat.execute.advance import Arrivals, Ground, changes_of, settled_changes, versions_near, with_news
+from karat.execute.advance import Arrivals, Ground, InOrder, carried_on, changes_of, settled_changes, versions_near, with_news
 from karat.execute.picked import picked
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
@@ -96,6 +96,33 @@ def test_carried_on_or_made_anew_it_is_the_same(spark: SparkSession, tmp_path: P
         lake.frames["bronze.thing"] = as_versions(spark, found, ours, tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["pinned", "propagate"])
+def test_a_batch_later_than_anything_on_record_needs_the_live_versions_alone(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    print(f"KARAT_SEED={SEED}")
+    dice = random.Random(f"{SEED} {kind}")  # noqa: S311
+    terms, ours = reference_terms(propagate=kind == "propagate"), spark_terms(propagate=kind == "propagate")
+    ours = replace(ours, swept=False, shown_apart=False)
+    held: list[Row] = []
+    previous: list[Row] = []
+    lake = TwoFrames()
+    ground = Ground(thing(), ours, lake)  # type: ignore[arg-type]
+    for number in range(BATCHES):
+        fresh = [dict(row) for row in reconstruct(held, _in_turn(dice, number), terms)]
+        held += fresh
+        if number:
+            arrivals = _looked_up(Arrivals(as_frame(spark, fresh, ours, tmp_path), (), Past(behind={}), len(fresh)), ground)
+            arrivals = replace(arrivals, in_order=InOrder(0, len(fresh)))
+            found = _applied(previous, as_rows(changes_of(arrivals, ground)))
+            live, asked = carried_on(arrivals, ground), carried_on(replace(arrivals, in_order=None), ground)
+            assert not asked.survey.some_tangled, "the way round by the survey finds nobody tangled either"
+            assert live.survey.heard_from() == asked.survey.heard_from()
+        else:
+            found = as_rows(timeline(as_frame(spark, held, ours, tmp_path), ours))
+        assert differences(found, [dict(row) for row in reference_timeline(held, terms)]) == [], f"batch {number}"
+        previous = found
+        lake.frames["bronze.thing"] = as_versions(spark, found, ours, tmp_path)
+
+
 def test_a_first_load_is_closed_by_what_its_source_said_of_everything_before(spark: SparkSession, tmp_path: Path) -> None:
     dice = random.Random(SEED)  # noqa: S311
     gone = arrived(statement(None, ("CRM", 5), "truncate", {}, dice), 0, "f0.json")
@@ -109,6 +136,22 @@ def test_a_first_load_is_closed_by_what_its_source_said_of_everything_before(spa
     found = _applied([], as_rows(acts.rows))
     assert [row["is_deleted"] for row in sorted(found, key=lambda row: row["effective_from"])] == [False, True, False]
     assert differences(found, reference_timeline(held, reference_terms(propagate=False))) == []
+
+
+def _in_turn(dice: random.Random, number: int) -> list[Row]:
+    """A batch that speaks of days no batch before it had reached; of some entities more than once, in no order, and twice over."""
+    run = []
+    for entity in (f"e{which}" for which in range(80) if dice.random() < 0.6):
+        for source in dice.sample(["CRM", "CORE", "KYC"], dice.choice([1, 1, 2])):
+            for _ in range(dice.choice([1, 1, 2])):
+                what = dice.choice(["full", "full", "partial", "partial", "delete", "snapshot"])
+                words = {"name": dice.choice(["Ann", "Bea", None]), "amount": dice.randrange(3), "note": dice.choice(["x", "y"])}
+                if what == "partial":
+                    words = {name: value for name, value in words.items() if dice.random() < 0.5}
+                said = statement(entity, (source, 10 * number + dice.randrange(1, 5)), what, words, dice)
+                said["snapshot_ts"] = said["snapshot_ts"] and said["source_event_ts"]  # shown at its own time
+                run += [arrived(said, number, file) for file in dice.sample(["f1.json", "f2.json"], dice.choice([1, 1, 1, 2]))]
+    return dice.sample(run, len(run))
 
 
 def _looked_up(arrivals: Arrivals, ground: Ground) -> Arrivals:

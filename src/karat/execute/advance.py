@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,16 +17,16 @@ from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Entity
 from karat.execute.acts import Acts, settled_acts
-from karat.execute.beside import beside
+from karat.execute.beside import beside, through
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
 from karat.execute.picked import of_keys, picked
-from karat.execute.survey import Survey, surveyed
+from karat.execute.survey import Survey, heard_from, surveyed
 from karat.temporal.columns import BK, COPIES, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
 from karat.temporal.difference import only_inserts
-from karat.temporal.moments import moment
+from karat.temporal.moments import moment, roughly
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among
 from karat.temporal.sql import Sql, some
 
@@ -35,6 +36,16 @@ FEW_NAMED = 200
 """Keys that can be named in a search or a condition of Spark's: more of them take longer to plan than they save."""
 FEW_TO_INTERPRET = 100_000
 """Up to here compiling would take longer than it saves."""
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """What is known of a batch all of which is later than anything on record: nobody's evidence need be asked."""
+
+    copies: int
+    """Rows of the batch that say what another one says."""
+    count: int
+    """How many of its statements count."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +60,13 @@ class Arrivals:
     count: int | None = None
     """Of how many keys at most; None: unknown, taken to be many."""
     since: datetime | None = None
-    """It speaks of nothing before this."""
+    """The first time it speaks of."""
     near: DataFrame | None = None
     """The held versions that can matter to it, and few others, where they were looked up already: see `versions_near`."""
+    reached: datetime | None = None
+    """The latest time anybody has spoken of, where a search by Spark is to be bounded roughly."""
+    in_order: InOrder | None = None
+    """Where it is known to be later than anything on record, and the versions near it were looked up."""
 
     @property
     def few(self) -> bool:
@@ -165,6 +180,8 @@ def is_carried_on(arrivals: Arrivals, ground: Ground) -> bool:
 
 def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
     """The versions of the batch's keys carried on, and whose evidence must be asked; the batch is computed by then."""
+    if arrivals.in_order is not None and arrivals.near is not None and arrivals.since is not None:
+        return _carried_in_order(arrivals, arrivals.in_order, (arrivals.near, arrivals.since), ground)
     session, terms = arrivals.rows.sparkSession, ground.terms
     columns = [col(name) for name in timeline_schema(terms).names]
     with interpreted(session, few=arrivals.very_few):
@@ -181,6 +198,20 @@ def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
     woken = span.where(F.col(WOKEN)).select(SK)
     tangled = relevant.where(is_tangled(terms)).select(SK).unionByName(woken).distinct() if survey().some_tangled else None
     return Carried(survey(), keys, tangled, relevant, followed)
+
+
+def _carried_in_order(arrivals: Arrivals, known: InOrder, looked_up: tuple[DataFrame, datetime], ground: Ground) -> Carried:
+    """The live versions carried on: nothing new falls before or between what they stand for, and those of other keys stay as they are.
+
+    From the versions that were looked up, and the time from which on.
+    """
+    session, terms, (near, since) = arrivals.rows.sparkSession, ground.terms, looked_up
+    with interpreted(session, few=arrivals.very_few):
+        live = through(session, near).withColumn(EARLIEST, moment(since)).where(still_matters())
+        new, held = arrivals.rows.where(takes_part()), live.select(*map(col, timeline_schema(terms).names))
+        followed = kept(ground.differences(continued(live, new, terms), held))
+    survey = Survey(known.copies, known.count, some_tangled=False, tangled=(), heard_from=partial(heard_from, near, terms, since))
+    return Carried(survey, new.select(SK), None, live, followed)
 
 
 def _made_anew(arrivals: Arrivals, ground: Ground) -> DataFrame:
@@ -212,7 +243,8 @@ def _beside(arrivals: Arrivals, span: DataFrame, ground: Ground) -> DataFrame:
     span = span.where(F.col(EARLIEST).isNotNull()).drop(COPIES, SAID_OF_IT)
     if arrivals.near is not None:  # few on both sides by now: a merge join in one partition is a stage, a broadcast would be a job
         return span.hint("merge").join(arrivals.near, SK, "inner")  # by the settings of the session the span is of
-    found = _since(ground, arrivals.since).join(F.broadcast(span), SK, "inner")
+    since = arrivals.since and roughly(arrivals.since, arrivals.reached)
+    found = _since(ground, since).join(F.broadcast(span), SK, "inner")
     return found if ground.terms.is_transaction else found.where(still_matters())
 
 

@@ -51,13 +51,17 @@ class Untold:
     """Nothing said of an earlier time can be heard about them any more; None: everything may be."""
 
 
-def near_versions(tally: Tally, since: datetime | None, ground: Ground, *, now: bool) -> DataFrame | None:
-    """The held versions the batch may concern, and few others, looked up now or on first use; None where they are too many."""
+def near_versions(tally: Tally, reached: datetime | None, ground: Ground, *, now: bool) -> DataFrame | None:
+    """The held versions the batch may concern, and few others, looked up now or on first use; None where they are too many.
+
+    `reached` is the latest time anybody has spoken of.
+    """
     if tally.read > FEW_KEYS:
         return None
-    found = _versions_picked(tally, since, ground)
+    found = _versions_picked(tally, ground)
     if found is not None:
         return found
+    since = tally.earliest and roughly(tally.earliest, reached)
     held = versions_near(ground, tally.keys, since)
     return kept(held if since else held.where(F.lit(False)), now=now)
 
@@ -130,8 +134,9 @@ def said_before(statements: Iterable[tuple[bytes, bytes]], since: datetime, grou
     return picked(ground.tables, ground.entity.assertions, every(bounds), T.StructType([types[name] for name in told]))
 
 
-def _versions_picked(tally: Tally, since: datetime | None, ground: Ground) -> DataFrame | None:
+def _versions_picked(tally: Tally, ground: Ground) -> DataFrame | None:
     """The held versions of just these keys, where they can be picked out."""
+    since = tally.earliest
     if not tally.named or since is None:
         return None
     ends = "true" if ground.terms.is_transaction else f"({SOURCE_EFFECTIVE_TO} IS NULL OR {not_before(SOURCE_EFFECTIVE_TO, since)})"

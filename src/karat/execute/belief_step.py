@@ -15,7 +15,7 @@ from karat.execute.beside import beside
 from karat.execute.concerned import Concerned, Ground, Step, concerned_by, said_about
 from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about
-from karat.execute.kept import kept
+from karat.execute.kept import kept, write_as_kept
 from karat.execute.pace import interpreted
 from karat.execute.tables import SOURCE, TARGET, Merge, Replacement
 from karat.execute.world import RunStamp
@@ -88,8 +88,7 @@ class Judged:
 def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged | None:
     """Everything the step changes, computed; nothing is written yet. None when nothing new was said under the same rule."""
     session, tables, belief, subject = ground.tables.session, ground.tables, ground.belief, ground.subject
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    session.conf.set("spark.databricks.delta.merge.materializeSource", "none")  # what is merged is computed once already
+    write_as_kept(session)
     concerned = concerned_by(step, ground)
     if not concerned.read and not step.of_all:
         return None

@@ -17,6 +17,7 @@ from karat.bronze.terms import Terms
 from karat.config.resolved import Belief, Entity
 from karat.config.rules import in_force
 from karat.execute.acts import write
+from karat.execute.ahead import logs_read_ahead
 from karat.execute.belief_step import Judged, judge
 from karat.execute.concerned import Ground, Step
 from karat.execute.delta import DeltaTables
@@ -161,7 +162,8 @@ def _stepped(seat: Seat, start: Reached | None, end: Reached) -> Stepped:
     former = None if start is None else next((rule for rule in belief.rules if rule.version == start.version), None)
     step = Step(None if start is None else start.batch, end.batch, former, seat.rule(end.version), _just_spoken(seat, start, end))
     was_lost = seat.tables.version(belief.table) == 0 < seat.tables.version(belief.history)
-    judged = judge(step, seat.ground, compare_present=was_lost)
+    with logs_read_ahead(seat.tables, [belief.restatements] if step.may_restate else [], [belief.table, belief.history]):
+        judged = judge(step, seat.ground, compare_present=was_lost)
     if judged is None:
         return Stepped(0, Written(), 0, changed=False)
     with present_beside(seat, judged, end) as present:

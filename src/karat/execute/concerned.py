@@ -114,6 +114,8 @@ class Concerned:
     """Nothing said of a time before this can be heard about them any more; None: everything may be."""
     named: tuple[bytes, ...] | None = None
     """The keys themselves, where they are few and were named."""
+    reached: datetime | None = None
+    """The latest time anybody has spoken of: searches by Spark are bounded as seen from there."""
 
     @property
     def are_few(self) -> bool:
@@ -127,9 +129,10 @@ class Concerned:
         found = self._picked(form, table, tables)
         if found is not None:
             return found
-        rows = self.recent(tables.read(table), form).select(*(col(name) for name in form.columns))
+        since = self.since and roughly(self.since, self.reached)
+        rows = _recent(tables.read(table), form, since).select(*(col(name) for name in form.columns))
         # little of much: the search is one thing, what is made of its finds another
-        return rows if self.keys is None else kept(_about(rows, self.keys, self.near), now=True)
+        return rows if self.keys is None else _recent(kept(_about(rows, self.keys, self.near), now=True), form, self.since)
 
     def _picked(self, form: Form, table: TableName, tables: DeltaTables) -> DataFrame | None:
         """The same without a search by Spark, where that is possible."""
@@ -139,17 +142,11 @@ class Concerned:
         types = {field.name: field for field in tables.read(table).schema}
         return picked(tables, table, every([of_keys(self.named), *ends]), T.StructType([types[name] for name in form.columns]))
 
-    def recent(self, rows: DataFrame, form: Form) -> DataFrame:
-        """The rows whose period ends no earlier than anything new; the literal keeps files of older ones unopened."""
-        if self.since is None or form.start is None:
-            return rows
-        return rows.where(F.col(VALID_TO).isNull() | (F.col(VALID_TO) >= moment(self.since)))
-
     def differing(self, fresh: DataFrame, held: DataFrame | None, form: Form) -> tuple[DataFrame, Form]:
         """What is to be done to the held rows."""
         if held is None:
             return only_inserts(fresh, form), form
-        recent = self.recent(fresh, form).select(*(col(name) for name in form.columns))
+        recent = _recent(fresh, form, self.since).select(*(col(name) for name in form.columns))
         return acts_between(recent, held, form, since=self.since), form
 
 
@@ -162,7 +159,7 @@ def concerned_by(step: Step, ground: Ground) -> Concerned:
     """Those somebody newly speaks of, all of a source that newly spoke of everything, or everybody."""
     if step.spoken is not None and not step.of_all:
         told = step.spoken
-        return Concerned(told.keys, told.count, told.since, told.near, told.heard_from, told.named)
+        return Concerned(told.keys, told.count, told.since, told.near, told.heard_from(), told.named, told.reached)
     evidence = ground.evidence
     new = evidence.where(_in_time(step) if step.since is None else _in_time(step) & (F.col(BATCH_SEQ) > step.since))
     new = new.select(BK, SK, SOURCE_SYSTEM, EVENT_TS, SNAPSHOT_TS)
@@ -182,8 +179,8 @@ def concerned_by(step: Step, ground: Ground) -> Concerned:
         spoken_of = spoken_of.unionByName(evidence.where(of_theirs).select(SK))
     elif found["read"] <= FEW_KEYS:
         near = bitmaps(found["keys"])
-    since = roughly(from_micros(found["first"]), from_micros(found["last"])) if found["read"] else None
-    return Concerned(kept(spoken_of.distinct()), found["read"], since, near)
+    first, last = (from_micros(found[name]) if found["read"] else None for name in ("first", "last"))
+    return Concerned(kept(spoken_of.distinct()), found["read"], first, near, reached=last)
 
 
 def said_about(concerned: Concerned, step: Step, ground: Ground) -> DataFrame:
@@ -194,7 +191,8 @@ def said_about(concerned: Concerned, step: Step, ground: Ground) -> DataFrame:
     if rows is None:
         evidence = ground.evidence
         # the search names no batch and times only roughly, so that Spark has compiled it before; its few finds are sorted out by numbers
-        searched = evidence if concerned.heard_from is None else evidence.where(F.col(EVENT_TS) >= moment(concerned.heard_from))
+        bound = concerned.heard_from and roughly(concerned.heard_from, concerned.reached)
+        searched = evidence.where(F.col(EVENT_TS) >= moment(bound)) if bound else evidence
         rows = kept(_about(searched, concerned.keys, concerned.near))
     rows = rows.unionByName(of_sources(ground.evidence)) if ground.terms.swept else rows
     with interpreted(ground.tables.session, few=concerned.are_few):
@@ -212,6 +210,13 @@ def _evidence_picked(concerned: Concerned, ground: Ground) -> DataFrame | None:
     bounds += [] if concerned.heard_from is None else [not_before(EVENT_TS, concerned.heard_from)]
     columns = [field for field in assertions_schema(ground.terms) if field.name not in BESIDE_THE_POINT]
     return picked(ground.tables, ground.belief.entity.assertions, every(bounds), T.StructType(columns))
+
+
+def _recent(rows: DataFrame, form: Form, since: datetime | None) -> DataFrame:
+    """The rows whose period ends no earlier than anything new; the literal keeps files of older ones unopened."""
+    if since is None or form.start is None:
+        return rows
+    return rows.where(F.col(VALID_TO).isNull() | (F.col(VALID_TO) >= moment(since)))
 
 
 def _in_time(step: Step) -> Column:

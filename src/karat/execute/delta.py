@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from karat.config.names import TableName
 from karat.errors import InternalError, SourceUnavailable, StateConflict
 from karat.execute.beside import through
+from karat.execute.kept import WRITTEN_AS_KEPT
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge, Replacement
 from karat.state.commits import (
     Checkpoint,
@@ -41,9 +42,8 @@ ALWAYS = {"delta.enableChangeDataFeed": "true"}
 _CARRIED: Final = (
     "spark.sql.session.timeZone",
     "spark.sql.parquet.outputTimestampType",
-    "spark.sql.adaptive.enabled",
     "spark.sql.shuffle.partitions",
-    "spark.databricks.delta.merge.materializeSource",
+    *WRITTEN_AS_KEPT,
 )
 """Settings of a session that the work on tables depends on."""
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})

@@ -3,7 +3,7 @@
 A crash between the two leaves the timeline behind; the next run lets it catch up from the evidence before it reads anything new.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
-from karat.execute.advance import FEW, Arrivals, Ground, settled_changes
+from karat.execute.advance import FEW, Arrivals, Carried, Ground, carried_on, settled_changes
 from karat.execute.beside import beside
 from karat.execute.evidence import prepare
 from karat.execute.gather import Gathered, gather
-from karat.execute.kept import kept
+from karat.execute.kept import kept, write_as_kept
 from karat.execute.outcome import Outcome
 from karat.execute.pace import interpreted
 from karat.execute.ready import Ready, made_ready
@@ -31,6 +31,17 @@ from karat.telemetry.events import Rows
 from karat.temporal.columns import BK, SK, SOURCE_SYSTEM, TIME_BASIS
 
 ROWS_PER_PARTITION = 50_000
+
+
+@dataclass(frozen=True)
+class Follows:
+    """What follows from a batch."""
+
+    acts: Acts
+    copies: int
+    """Rows of the batch that say what another one says."""
+    carried: Carried | None = None
+    """The versions of its keys carried on, where these were all that had to be asked first."""
 
 
 def land(stage: Land, world: World) -> Outcome:
@@ -94,24 +105,22 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
         **remembered(past, tally, site),
     )
     rows = ready.arrivals.rows
-    written = rows.coalesce(1 + tally.read // ROWS_PER_PARTITION) if tally.read <= FEW else rows
-    with beside(site.tables.session, partial(site.tables.append, written, site.entity.assertions, commit)) as appended:
+    rows = rows.coalesce(1 + tally.read // ROWS_PER_PARTITION) if tally.read <= FEW else rows
+    with beside(site.tables.session, partial(site.tables.append, rows, site.entity.assertions, commit)) as appended:
         # what follows from the batch is mostly known without the rest of the evidence, and is written after it
-        acts = _follows(ready, replace(site.ground, evidence_is_written=appended))
+        follows = _follows(ready, replace(site.ground, evidence_is_written=appended))
         landed = appended().inserted - (complete.rows if complete else 0)
-    _balanced(tally, landed, ready.copies)
-    followed = _followed(acts, site)
-    _handed_on(ready, tally, site)
-    counts = Rows(tally.read, landed, ready.copies, tally.refused, tally.ignored, followed.inserted, followed.updated, followed.deleted)
+    _balanced(tally, landed, follows.copies)
+    written = _followed(follows.acts, site)
+    _handed_on(ready, follows.carried, tally, site)
+    counts = Rows(tally.read, landed, follows.copies, tally.refused, tally.ignored, written.inserted, written.updated, written.deleted)
     return counts, site.watch.notes(tally.watched)
 
 
 def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
     """The batch counted, and the stage's session set up for one of its size."""
     session = site.tables.session
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    # what is merged is kept: computed once, the same however often Delta looks
-    session.conf.set("spark.databricks.delta.merge.materializeSource", "none")
+    write_as_kept(session)
     with interpreted(session, few=news.is_small):
         tally = tally_of(batch, site.terms, site.watch.counted(), few=news.is_small)
     if tally.read <= FEW:
@@ -119,9 +128,14 @@ def _counted(batch: DataFrame, news: Gathered, site: Site) -> Tally:
     return tally
 
 
-def _follows(ready: Ready, ground: Ground) -> Acts:
+def _follows(ready: Ready, ground: Ground) -> Follows:
     """What follows from the batch, computed."""
-    return ready.repeated.acts if ready.repeated else settled_changes(ready.arrivals, ground, ready.carried)
+    if ready.repeated is not None:
+        return Follows(ready.repeated.acts, ready.repeated.copies)
+    if ready.copies is not None:
+        return Follows(settled_changes(ready.arrivals, ground), ready.copies)
+    carried = carried_on(ready.arrivals, ground)
+    return Follows(settled_changes(ready.arrivals, ground, carried), carried.survey.copies, carried)
 
 
 def _followed(acts: Acts, site: Site) -> Written:
@@ -138,17 +152,16 @@ def _silenced(rows: DataFrame) -> tuple[str, ...]:
     return tuple(sorted(row[SOURCE_SYSTEM] for row in found))
 
 
-def _handed_on(ready: Ready, tally: Tally, site: Site) -> None:
+def _handed_on(ready: Ready, carried: Carried | None, tally: Tally, site: Site) -> None:
     """What a belief about this entity would otherwise have to search for; of a batch that says nothing new, that it need not."""
-    since, after, carried = ready.arrivals.since, site.previous.sequence, ready.carried
+    since, after = ready.arrivals.since, site.previous.sequence
     if since is None or (carried is None and ready.repeated is None):
         return
-    keys, count, heard_from = ready.arrivals.rows.select(SK), 0, None
-    if carried is not None:
-        keys, count, heard_from = carried.keys, carried.survey.count, carried.survey.heard_from
+    keys = ready.arrivals.rows.select(SK) if carried is None else carried.keys
+    count, heard_from = (0, lambda: None) if carried is None else (carried.survey.count, carried.survey.heard_from)
     is_known = "reached" in site.previous.position or site.previous.sequence == 0
-    looks_back = not is_known or site.terms.swept or site.terms.shown_apart or site.watch.has_reached(tally.earliest or since)
-    spoken = Spoken(after, after + 1, keys, tally.keys, tally.named, count, since, heard_from, looks_back)
+    looks_back = not is_known or site.terms.swept or site.terms.shown_apart or site.watch.has_reached(since)
+    spoken = Spoken(after, after + 1, keys, tally.keys, tally.named, count, since, heard_from, looks_back, ready.arrivals.reached)
     site.world.spoken[str(site.entity.timeline)] = spoken
 
 

@@ -1,4 +1,4 @@
-"""A batch made ready to land: what it leaves unsaid filled in, and as much of what follows from it as held versions tell."""
+"""A batch made ready to land: what it leaves unsaid filled in, and the held versions near it looked up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
 from karat.bronze.shape import assertion_columns
 from karat.bronze.standing import tell_enough
 from karat.contract.columns import GATE, KIND
-from karat.execute.advance import FEW_TO_INTERPRET, Arrivals, Carried, carried_on, is_carried_on
+from karat.execute.advance import FEW_TO_INTERPRET, Arrivals, InOrder, is_carried_on, takes_part
 from karat.execute.beforehand import filled_in, near_versions, prior_in_evidence, prior_of, told_by, untold_by
 from karat.execute.beside import beside
 from karat.execute.kept import kept
@@ -23,7 +23,7 @@ from karat.execute.site import Site
 from karat.execute.snapshots import Complete
 from karat.execute.tally import Tally
 from karat.temporal.columns import BATCH_SEQ, COPIES, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID
-from karat.temporal.moments import moment, roughly
+from karat.temporal.moments import moment
 from karat.temporal.sketch import FEW_KEYS
 
 
@@ -33,38 +33,41 @@ class Ready:
 
     arrivals: Arrivals
     """What lands, and the held versions near it."""
-    copies: int
-    """Rows of the batch that say what another one says."""
     repeated: Repeated | None
     """What follows, where the batch says nothing but what is on record."""
-    carried: Carried | None
-    """What follows as far as held versions tell, where these are all that has to be asked first."""
+    copies: int | None
+    """Rows of the batch that say what another one says; None where the survey of what is carried on will tell."""
 
 
 def made_ready(batch: DataFrame, complete: Complete | None, past: Past, tally: Tally, site: Site) -> Ready:
     """Everything that can be found out before the batch lands; held versions are looked up meanwhile."""
     session, ground = site.tables.session, site.ground
     swept = tuple(sorted({*tally.truncates, *(complete.until if complete else ())}))
-    since = tally.earliest and roughly(tally.earliest, site.reached(tally))
+    reached = tally.earliest and site.reached(tally)
     elsewhere, asked = replace(ground, tables=site.tables.apart()), bool(tally.unsaid) and tell_enough(past, site.terms)
     is_doubtful = not swept and may_be_redelivered(tally, past, site)
-    with beside(session, lambda: None if swept else near_versions(tally, since, elsewhere, now=is_doubtful or not asked)) as near:
+    is_later, in_order = not swept and tell_enough(past, site.terms) and site.is_behind(tally), None
+    with beside(session, lambda: None if swept else near_versions(tally, reached, elsewhere, now=is_doubtful or not asked)) as near:
         stamped = _stamped(batch, complete, site)
-        if (asked or is_doubtful) and tally.read <= FEW_KEYS:  # otherwise nobody waits for the versions
+        if (asked or is_doubtful or is_later) and tally.read <= FEW_KEYS:  # otherwise nobody waits for the versions
             with interpreted(session):
-                stamped = kept(stamped, now=True)
+                stamped = kept(stamped, now=not is_later)
+                in_order = _in_order(stamped) if is_later else None
         again = repeated(stamped, near(), past, ground) if is_doubtful else None
         if again is not None and again.landing is not None:
             landing = _as_assertions(again.landing, tally, site)
         else:
             landing = _landing(stamped, near, past, tally, site)
-        arrivals = Arrivals(landing, swept, past, tally.read, since, near())
+        arrivals = Arrivals(landing, swept, past, tally.read, tally.earliest, near(), reached, in_order)
         if again is not None:
-            return Ready(arrivals, again.copies, again, None)
-        if is_carried_on(arrivals, ground):
-            carried = carried_on(arrivals, ground)
-            return Ready(arrivals, carried.survey.copies, None, carried)
-        return Ready(arrivals, _copies(landing, tally), None, None)
+            return Ready(arrivals, again, again.copies)
+        return Ready(arrivals, None, None if is_carried_on(arrivals, ground) else _copies(landing, tally))
+
+
+def _in_order(stamped: DataFrame) -> InOrder:
+    """A batch later than anything on record, counted; it is computed afterwards."""
+    found = stamped.agg(F.sum(F.col(COPIES) - 1).alias("copies"), F.count_if(takes_part()).alias("count")).collect()[0]
+    return InOrder(found["copies"] or 0, found["count"])
 
 
 def _landing(stamped: DataFrame, near: Callable[[], DataFrame | None], past: Past, tally: Tally, site: Site) -> DataFrame:

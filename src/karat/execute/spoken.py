@@ -1,5 +1,6 @@
 """What a batch said and about whom, handed on within a run: what has just passed through need not be searched for in the evidence."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,8 +26,12 @@ class Spoken:
     count: int
     """How many of its statements count."""
     since: datetime
-    """It speaks of nothing before this, or shortly after it."""
-    heard_from: datetime | None
-    """Nothing said of a time before this can be heard any more from then on about these keys; None: everything may be."""
+    """The first time it speaks of."""
+    heard_from: Callable[[], datetime | None]
+    """Nothing said of a time before this can be heard any more from then on about these keys; None: everything may be.
+
+    Found out when somebody asks."""
     looks_back: bool
     """Whether it may speak of a time before the last that anybody had spoken of."""
+    reached: datetime | None = None
+    """The latest time anybody has spoken of, where a search by Spark is to be bounded roughly."""

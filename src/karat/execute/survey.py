@@ -1,16 +1,19 @@
 """A batch and the held versions near it looked over in one go, before anything is decided."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.continuation import SAID_OF_IT, WOKEN, is_tangled, still_matters
 from karat.bronze.standing import speaks_since
 from karat.bronze.terms import Terms
+from karat.execute.pace import interpreted
 from karat.temporal.columns import COPIES, SK
-from karat.temporal.moments import from_micros, roughly
+from karat.temporal.moments import from_micros
 
 FOREVER = -(2**63)
 """In the place of a time: as far back as anything was said."""
@@ -28,8 +31,10 @@ class Survey:
     """Whether any key's evidence must be asked."""
     tangled: tuple[bytes, ...] | None
     """Those keys by `sk`, where the batch is so small that they could be named."""
-    heard_from: datetime | None
-    """Nothing said of a time before this can be heard about these keys from the batch's first on; None: everything may be."""
+    heard_from: Callable[[], datetime | None]
+    """Nothing said of a time before this can be heard about these keys from the batch's first on; None: everything may be.
+
+    Found out when somebody asks."""
 
 
 def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | None, *, few: bool) -> Survey:
@@ -38,7 +43,7 @@ def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | N
     With `few`, keys may be named.
     """
     matters = F.lit(True) if terms.is_transaction else still_matters()
-    first = F.lit(FOREVER) if since is None else F.coalesce(F.unix_micros(speaks_since(terms, since)), F.lit(FOREVER))
+    first = F.lit(FOREVER) if since is None else _speaks_since(terms, since)
     of_each = near.groupBy(SK).agg(F.max(matters & is_tangled(terms)).alias("asked"), F.min(first).alias("first"))
     # few on both sides: a merge join is a stage, a broadcast would be a job
     is_asked = F.coalesce("asked", WOKEN)
@@ -51,10 +56,20 @@ def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | N
     )
     row = found.collect()[0]
     tangled = None if row["tangled"] is None else tuple(map(bytes, row["tangled"]))
-    return Survey(row["copies"] or 0, row["count"] or 0, bool(row["asked"]), tangled, _bound(row["first"], since))
+    return Survey(row["copies"] or 0, row["count"] or 0, bool(row["asked"]), tangled, partial(_bound, row["first"], since))
+
+
+def heard_from(near: DataFrame, terms: Terms, since: datetime) -> datetime | None:
+    """Before when nothing can be heard from a time on about keys whose versions that end at or after it are these; None: everything may."""
+    with interpreted(near.sparkSession):
+        return _bound(near.agg(F.min(_speaks_since(terms, since))).collect()[0][0], since)
+
+
+def _speaks_since(terms: Terms, since: datetime) -> Column:
+    return F.coalesce(F.unix_micros(speaks_since(terms, since)), F.lit(FOREVER))
 
 
 def _bound(first: int | None, since: datetime | None) -> datetime | None:
     if since is None or first == FOREVER:
         return None
-    return since if first is None else roughly(min(from_micros(first), since), since)
+    return since if first is None else min(from_micros(first), since)

@@ -76,6 +76,10 @@ class Watch:
         told = {source: found.get(f"time_{place}") for place, source in enumerate(self.sources)}
         return any(time is not None and self.reached.get(source, {}).get("time") != time for source, time in told.items())
 
+    def is_behind(self, at: datetime) -> bool:
+        """Whether every source had spoken of earlier times only."""
+        return all(from_micros(told["time"]) < at for told in self.reached.values() if "time" in told)
+
     def has_reached(self, at: datetime) -> bool:
         """Whether any source had spoken of a later time."""
         return any("time" in told and from_micros(told["time"]) > at for told in self.reached.values())

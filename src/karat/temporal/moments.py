@@ -25,12 +25,15 @@ def moment(value: datetime) -> Column:
     return F.expr(f"timestamp_micros({micros_of(value)})")
 
 
-def roughly(value: datetime, seen_from: datetime) -> datetime:
+def roughly(value: datetime, seen_from: datetime | None) -> datetime:
     """A moment at or shortly before the value, the same one for most values near it: the further away, the rougher, an hour at least.
 
-    For bounds that only keep what is old out of the way. A time is written into the code that Spark compiles for a scan: with the exact
-    one every batch would compile it anew, and the JVM would learn to run it anew, which takes longer than the scan.
+    For bounds of searches, which only keep what is old out of the way. A time is written into the code that Spark compiles for a scan:
+    with the exact one every batch would compile it anew, and the JVM would learn to run it anew, which takes longer than the scan. Where
+    nothing is compiled the exact time is better: it lets fewer rows through. Seen from nowhere, it is exact.
     """
+    if seen_from is None:
+        return value
     unit = timedelta(hours=1)
     while unit * 16 <= abs(seen_from - value):
         unit *= 2
