@@ -1,7 +1,7 @@
 """Table logs read ahead of the commits that need them.
 
-Delta replays a table's log before it commits to it, and reads the bounds its files note before it searches them. Most of that is waiting
-in turn, and depends on nothing a batch says: begun while the batch is still being looked at, it is over when the commit comes.
+Delta replays a table's log before it commits to it, and reads the bounds its files note before it searches them. That depends on nothing
+a step finds out: begun while it is still being found out, it is over when the commit comes.
 """
 
 from collections.abc import Iterator, Sequence
