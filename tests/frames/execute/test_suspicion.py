@@ -1,5 +1,6 @@
 """What is suspicious about a batch, counted and told."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from karat.bronze.terms import Terms, types_of
 from karat.contract.statements import statements
 from karat.execute.suspicion import Watch
 from karat.execute.tally import tally_of
+from karat.temporal.moments import micros_of
 from tests.frames.contract.feeds import INGESTED, entity_with, lines, raw_of
 
 FEED = {"load_type": "PARTIAL", "sequence": "seq", "drift": {"type_changes": "warn"}}
@@ -50,3 +52,13 @@ def test_what_runs_ahead_backwards_or_out_of_its_type_is_told_and_remembered(spa
     assert later == {"CRM": {"time": 1798761600000000, "sequence": "11"}}
 
     assert told(later, {"id": "1", "ts": "no time", "seq": 1, "name": "Ann", "age": 7}) == ((), later), "a refused row says nothing"
+
+
+def test_a_batch_is_later_than_anything_only_if_nobody_had_got_as_far() -> None:
+    entity, _ = entity_with(FEED, attributes={"name": "string", "age": "int"})
+    reached = {"CRM": {"time": micros_of(INGESTED)}, "CORE": {"time": micros_of(INGESTED) - 10}, "KYC": {"sequence": "7"}}
+    watch, moment = Watch(entity, reached, INGESTED), timedelta(microseconds=1)
+    assert watch.is_behind(INGESTED + moment)
+    assert not watch.is_behind(INGESTED), "what is said of the same instant may come before or after it"
+    assert not watch.is_behind(INGESTED - moment), "though one source has not got as far"
+    assert Watch(entity, {}, INGESTED).is_behind(INGESTED), "before anybody has spoken"
