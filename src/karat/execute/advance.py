@@ -181,7 +181,7 @@ def is_carried_on(arrivals: Arrivals, ground: Ground) -> bool:
 def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
     """The versions of the batch's keys carried on, and whose evidence must be asked; the batch is computed by then."""
     if arrivals.in_order is not None and arrivals.near is not None and arrivals.since is not None:
-        return _carried_in_order(arrivals, arrivals.in_order, (arrivals.near, arrivals.since), ground)
+        return _carried_in_order(arrivals, arrivals.in_order, arrivals.near, arrivals.since, ground)
     session, terms = arrivals.rows.sparkSession, ground.terms
     columns = [col(name) for name in timeline_schema(terms).names]
     with interpreted(session, few=arrivals.very_few):
@@ -200,12 +200,9 @@ def carried_on(arrivals: Arrivals, ground: Ground) -> Carried:
     return Carried(survey(), keys, tangled, relevant, followed)
 
 
-def _carried_in_order(arrivals: Arrivals, known: InOrder, looked_up: tuple[DataFrame, datetime], ground: Ground) -> Carried:
-    """The live versions carried on: nothing new falls before or between what they stand for, and those of other keys stay as they are.
-
-    From the versions that were looked up, and the time from which on.
-    """
-    session, terms, (near, since) = arrivals.rows.sparkSession, ground.terms, looked_up
+def _carried_in_order(arrivals: Arrivals, known: InOrder, near: DataFrame, since: datetime, ground: Ground) -> Carried:
+    """The live versions carried on: nothing new falls before or between what they stand for, and those of other keys stay as they are."""
+    session, terms = arrivals.rows.sparkSession, ground.terms
     with interpreted(session, few=arrivals.very_few):
         live = through(session, near).withColumn(EARLIEST, moment(since)).where(still_matters())
         new, held = arrivals.rows.where(takes_part()), live.select(*map(col, timeline_schema(terms).names))

@@ -159,8 +159,7 @@ def _handed_on(ready: Ready, carried: Carried | None, tally: Tally, site: Site) 
         return
     keys = ready.arrivals.rows.select(SK) if carried is None else carried.keys
     count, heard_from = (0, lambda: None) if carried is None else (carried.survey.count, carried.survey.heard_from)
-    is_known = "reached" in site.previous.position or site.previous.sequence == 0
-    looks_back = not is_known or site.terms.swept or site.terms.shown_apart or site.watch.has_reached(since)
+    looks_back = not site.knows_how_far or site.terms.swept or site.terms.shown_apart or site.watch.has_reached(since)
     spoken = Spoken(after, after + 1, keys, tally.keys, tally.named, count, since, heard_from, looks_back, ready.arrivals.reached)
     site.world.spoken[str(site.entity.timeline)] = spoken
 

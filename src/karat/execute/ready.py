@@ -61,7 +61,9 @@ def made_ready(batch: DataFrame, complete: Complete | None, past: Past, tally: T
         arrivals = Arrivals(landing, swept, past, tally.read, tally.earliest, near(), reached, in_order)
         if again is not None:
             return Ready(arrivals, again, again.copies)
-        return Ready(arrivals, None, None if is_carried_on(arrivals, ground) else _copies(landing, tally))
+        if is_carried_on(arrivals, ground):
+            return Ready(arrivals, None, None)
+        return Ready(arrivals, None, in_order.copies if in_order else _copies(landing, tally))
 
 
 def _in_order(stamped: DataFrame) -> InOrder:

@@ -40,10 +40,14 @@ class Site:
         """What is looked out for, given how far its sources had got."""
         return Watch(self.entity, self.previous.position.get("reached", {}), self.world.stamp.started_at)
 
+    @property
+    def knows_how_far(self) -> bool:
+        """Whether it is on record how far every source had got."""
+        return "reached" in self.previous.position or self.previous.sequence == 0
+
     def is_behind(self, tally: Tally) -> bool:
         """Whether all of a batch is later than anything on record."""
-        is_known = "reached" in self.previous.position or self.previous.sequence == 0
-        return is_known and tally.earliest is not None and self.watch.is_behind(tally.earliest)
+        return self.knows_how_far and tally.earliest is not None and self.watch.is_behind(tally.earliest)
 
     def reached(self, tally: Tally) -> datetime:
         """The latest time anybody has spoken of."""
