@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, nobodys_word, with_inheritance
 from karat.bronze.loads import ROLE, SAID, as_facts, in_order
-from karat.bronze.order import ORDER_FILE
+from karat.bronze.order import ORDER_FILE, all_of, in_arrival
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     AT,
@@ -19,11 +19,9 @@ from karat.temporal.columns import (
     EXTRA,
     EXTRACTION_VERSION,
     HASH_VERSION,
-    INGEST_TS,
     INHERITED,
     PAYLOAD,
     RECORD_HASH,
-    RUN_ID,
     SOURCE_FILE,
     SOURCE_PATH,
     SOURCE_SYSTEM,
@@ -41,10 +39,8 @@ UNHEARD = (SOURCE_TYPE, SOURCE_PATH, BATCH_SEQ, ENTITY_TYPE, INHERITED, ATTR_HAS
 
 def collapsed_copies(rows: DataFrame) -> DataFrame:
     """Rows of the same content, file and key counted once. Grain: one row per statement and file."""
-    same = Window.partitionBy(RECORD_HASH)
-    counted = rows.withColumn(COPIES, F.count(F.lit(1)).over(same)).withColumn(
-        "__karat_copy", F.row_number().over(same.orderBy(SOURCE_SYSTEM))
-    )
+    same = Window.partitionBy(RECORD_HASH).orderBy(SOURCE_SYSTEM)
+    counted = rows.withColumns({COPIES: F.count(F.lit(1)).over(all_of(same)), "__karat_copy": F.row_number().over(same)})
     return counted.where(F.col("__karat_copy") == 1).drop("__karat_copy")
 
 
@@ -88,6 +84,6 @@ def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFr
 
 def _timed(rows: DataFrame, subject: str) -> DataFrame:
     """Ready to be ordered; a copy of a statement that was heard before is heard no second time."""
-    same = Window.partitionBy(subject, STATEMENT_HASH)
-    arrival = same.orderBy(F.col(INGEST_TS), F.col(RUN_ID), F.col(SOURCE_FILE).asc_nulls_last(), F.col(RECORD_HASH))
-    return rows.withColumns({AT: F.col(EVENT_TS), ORDER_FILE: F.min(SOURCE_FILE).over(same), SPEAKS: F.row_number().over(arrival) == 1})
+    arrival = in_arrival(subject, STATEMENT_HASH)
+    first_file = F.min(SOURCE_FILE).over(all_of(arrival))
+    return rows.withColumns({AT: F.col(EVENT_TS), ORDER_FILE: first_file, SPEAKS: F.row_number().over(arrival) == 1})

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.facts import facts
 from karat.bronze.inheritance import SPEAKS
 from karat.bronze.loads import ROLE, SAID, is_snapshot
-from karat.bronze.order import ORDER_FILE, chronological
+from karat.bronze.order import ORDER_FILE, all_of, chronological, in_arrival
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import SETTLED, versions
 from karat.temporal.columns import (
@@ -39,7 +39,6 @@ from karat.temporal.columns import (
     LAST_SEEN,
     OP,
     PLACE,
-    RUN_ID,
     SEEN_COUNT,
     SK,
     SNAPSHOT_TS,
@@ -125,8 +124,8 @@ def continued(held: DataFrame, new: DataFrame, terms: Terms) -> DataFrame:
     For keys that are not tangled.
     """
     together = as_statements(held).unionByName(_arriving(new, held), allowMissingColumns=True)
-    same = Window.partitionBy(BK, STATEMENT_HASH, AT)
-    arrival = same.orderBy(F.col(INGEST_TS), F.col(RUN_ID), F.col(SOURCE_FILE).asc_nulls_last())
+    arrival = in_arrival(BK, STATEMENT_HASH, AT)
+    same = all_of(arrival)
     counted = together.withColumns(
         {
             "__karat_arrival": F.row_number().over(arrival),

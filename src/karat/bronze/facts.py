@@ -3,6 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from karat.bronze.order import all_of, in_place
 from karat.bronze.shape import timeline_columns
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
@@ -29,10 +30,10 @@ from karat.temporal.columns import (
 
 def facts(statements: DataFrame, terms: Terms) -> DataFrame:
     """The first telling of each content, with how often it was told. Grain: one row per transaction and distinct content."""
-    told = Window.partitionBy(BK, ATTR_HASH)
-    whole = told.orderBy(PLACE).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    in_turn = Window.partitionBy(BK, ATTR_HASH).orderBy(PLACE)
+    told = all_of(in_turn)
     rides_along = {
-        name: F.when(F.col(IS_DELETED), F.first(col(name)).over(whole)).otherwise(F.last(col(name)).over(whole))
+        name: F.when(F.col(IS_DELETED), F.first(col(name)).over(told)).otherwise(F.last(col(name)).over(told))
         for name in (*sorted(terms.untracked), INHERITED)
     }
     first = statements.withColumns(
@@ -40,13 +41,13 @@ def facts(statements: DataFrame, terms: Terms) -> DataFrame:
             FIRST_SEEN: F.min(FIRST_SEEN).over(told),
             LAST_SEEN: F.max(LAST_SEEN).over(told),
             SEEN_COUNT: F.sum(SEEN_COUNT).over(told),
-            LAST_EVENT_TS: F.last(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(whole),
-            "__karat_telling": F.row_number().over(told.orderBy(PLACE)),
+            LAST_EVENT_TS: F.last(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(told),
+            "__karat_telling": F.row_number().over(in_turn),
             **rides_along,
         }
     ).where(F.col("__karat_telling") == 1)
-    the_fact = F.first(RECORD_HASH).over(Window.partitionBy(BK).orderBy(PLACE))
-    is_the_fact = F.row_number().over(Window.partitionBy(BK).orderBy(PLACE)) == 1
+    the_fact = F.first(RECORD_HASH).over(in_place())
+    is_the_fact = F.row_number().over(in_place()) == 1
     no_time = F.lit(None).cast("timestamp")
     no_flag = F.lit(None).cast("boolean")
     return first.withColumns(

@@ -42,6 +42,14 @@ DELETED_TEXT = "__DELETED__"
 PAIR_SEPARATOR = "||"
 
 
+def told_apart(rows: DataFrame, terms: Terms) -> DataFrame:
+    """Each row with who it is about and what tells it from others. Grain: unchanged."""
+    # an attribute that is no longer declared is on record still: nobody speaks of it any more
+    retired = {name: F.lit(None).cast(kind) for name, kind in terms.attributes.items() if name not in rows.columns}
+    complete = rows.withColumns(retired) if retired else rows
+    return complete.transform(identified, terms).transform(with_hashes, terms)
+
+
 def identified(rows: DataFrame, terms: Terms) -> DataFrame:
     """Each row with its business key as one text and its surrogate; both null for a statement of the source itself."""
     texts = ", ".join(canonical(quoted(name), kind) for name, kind in terms.key.items())

@@ -20,8 +20,10 @@ from karat.temporal.columns import (
     IS_DELETED,
     PLACE,
     RANK,
+    RECORD_HASH,
     RUN_ID,
     SEQUENCE,
+    SOURCE_FILE,
     SOURCE_SYSTEM,
     STATEMENT_HASH,
 )
@@ -48,6 +50,13 @@ def chronological(*partition: str) -> WindowSpec:
     )
 
 
+def in_arrival(*partition: str) -> WindowSpec:
+    """Copies of a statement in the order they came in, within the partition."""
+    return Window.partitionBy(*partition).orderBy(
+        F.col(INGEST_TS).asc(), F.col(RUN_ID).asc(), F.col(SOURCE_FILE).asc_nulls_last(), F.col(RECORD_HASH).asc()
+    )
+
+
 def in_place() -> WindowSpec:
     """An entity's statements in their order."""
     return Window.partitionBy(BK).orderBy(PLACE)
@@ -56,6 +65,11 @@ def in_place() -> WindowSpec:
 def in_place_by_source() -> WindowSpec:
     """One source's statements about an entity in their order."""
     return Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(PLACE)
+
+
+def all_of(window: WindowSpec) -> WindowSpec:
+    """Every row of a partition, seen from each of them. In an order that another window has, so that Spark sorts for both at once."""
+    return window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
 
 
 def before(window: WindowSpec) -> WindowSpec:

@@ -17,7 +17,7 @@ from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, with_inheritance
 from karat.bronze.loads import FOLLOWS, ROLE, as_facts, in_order, is_snapshot
-from karat.bronze.order import ORDER_FILE, in_place, in_place_by_source
+from karat.bronze.order import ORDER_FILE, all_of, in_arrival, in_place, in_place_by_source
 from karat.bronze.shape import timeline_columns
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
@@ -38,8 +38,6 @@ from karat.temporal.columns import (
     LAST_EVENT_TS,
     LAST_SEEN,
     PLACE,
-    RECORD_HASH,
-    RUN_ID,
     SEEN_COUNT,
     SOURCE_EFFECTIVE_TO,
     SOURCE_FILE,
@@ -80,8 +78,8 @@ def statements(assertions: DataFrame, terms: Terms) -> DataFrame:
 
 def distinct_statements(rows: DataFrame, identity: Names) -> DataFrame:
     """Copies counted once: the first arrival's row, with how often and when the statement was seen. Grain: one row per statement."""
-    same = Window.partitionBy(*identity)
-    arrival = same.orderBy(F.col(INGEST_TS), F.col(RUN_ID), F.col(SOURCE_FILE).asc_nulls_last(), F.col(RECORD_HASH))
+    arrival = in_arrival(*identity)
+    same = all_of(arrival)
     counted = rows.withColumns(
         {
             "__karat_arrival": F.row_number().over(arrival),
@@ -107,10 +105,6 @@ def versions(told: DataFrame, terms: Terms) -> DataFrame:
             {
                 EFFECTIVE_TO: F.coalesce(F.col(SETTLED), F.lead(EFFECTIVE_FROM).over(in_place())),
                 SOURCE_EFFECTIVE_TO: F.lead(EFFECTIVE_FROM).over(in_place_by_source()),
-            }
-        )
-        .withColumns(
-            {
                 # whether there is a next version, not whether its start is known
                 IS_CURRENT: F.col(SETTLED).isNull() & F.lead(PLACE).over(in_place()).isNull(),
                 IS_SOURCE_CURRENT: F.lead(PLACE).over(in_place_by_source()).isNull(),
@@ -123,11 +117,10 @@ def versions(told: DataFrame, terms: Terms) -> DataFrame:
 
 def collapsed(told: DataFrame, terms: Terms) -> DataFrame:
     """The statement that opened each version, with what the version has absorbed since. Grain: one row per version."""
-    absorbed = Window.partitionBy(BK, VERSION)
-    whole = absorbed.orderBy(PLACE).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    absorbed = all_of(Window.partitionBy(BK, VERSION).orderBy(PLACE))
     rides_along = {
         # a repeated delete says nothing, so it changes nothing of what the first one carried
-        name: F.when(F.col(IS_DELETED), col(name)).otherwise(F.last(col(name)).over(whole))
+        name: F.when(F.col(IS_DELETED), col(name)).otherwise(F.last(col(name)).over(absorbed))
         for name in (*sorted(terms.untracked), INHERITED)
     }
     return (
@@ -136,7 +129,7 @@ def collapsed(told: DataFrame, terms: Terms) -> DataFrame:
                 FIRST_SEEN: F.min(FIRST_SEEN).over(absorbed),
                 LAST_SEEN: F.max(LAST_SEEN).over(absorbed),
                 SEEN_COUNT: F.sum(SEEN_COUNT).over(absorbed),
-                LAST_EVENT_TS: F.last(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(whole),
+                LAST_EVENT_TS: F.last(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(absorbed),
                 **rides_along,
             }
         )

@@ -9,6 +9,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from karat.bronze.identity import told_apart
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
 from karat.execute.advance import FEW, Arrivals, Carried, Ground, carried_on, settled_changes
@@ -54,7 +55,7 @@ def land(stage: Land, world: World) -> Outcome:
         rows = Rows(0, 0, 0, 0, 0, behind.inserted, behind.updated, behind.deleted)
         return news.concluded(Outcome("succeeded" if changed else "unchanged", rows, position=_consumed(site), notes=news.notes))
     with interpreted(site.tables.session, few=news.is_small):
-        batch = kept(news.rows)
+        batch = kept(told_apart(news.rows, site.terms))
     rows, suspicions = land_batch(admissible(batch, site), news, site)
     return news.concluded(Outcome("succeeded", rows, position=_consumed(site), notes=(*news.notes, *suspicions)))
 
@@ -87,7 +88,7 @@ def admissible(batch: DataFrame, site: Site) -> DataFrame:
 
 
 def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tuple[str, ...]]:
-    """Refused rows to quarantine, the others to the evidence and on to the timeline; every row read is accounted for.
+    """Refused rows of a batch told apart to quarantine, the others to the evidence and on to the timeline; every row read is accounted for.
 
     Returns the account, and what is suspicious without being wrong.
     """

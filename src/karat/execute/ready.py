@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from karat.bronze.arrival import collapsed_copies
 from karat.bronze.continuation import Past
-from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
+from karat.bronze.identity import HASH_FORMAT, told_apart
 from karat.bronze.shape import assertion_columns
 from karat.bronze.standing import tell_enough
 from karat.contract.columns import GATE, KIND
@@ -46,13 +46,14 @@ def made_ready(batch: DataFrame, complete: Complete | None, past: Past, tally: T
     reached = tally.earliest and site.reached(tally)
     elsewhere, asked = replace(ground, tables=site.tables.apart()), bool(tally.unsaid) and tell_enough(past, site.terms)
     is_doubtful = not swept and may_be_redelivered(tally, past, site)
-    is_later, in_order = not swept and tell_enough(past, site.terms) and site.is_behind(tally), None
+    is_later = not swept and tally.read <= FEW_KEYS and tell_enough(past, site.terms) and site.is_behind(tally)
     with beside(session, lambda: None if swept else near_versions(tally, reached, elsewhere, now=is_doubtful or not asked)) as near:
-        stamped = _stamped(batch, complete, site)
-        if (asked or is_doubtful or is_later) and tally.read <= FEW_KEYS:  # otherwise nobody waits for the versions
+        stamped = _stamped(batch, complete, tally, site)
+        waits = (asked or is_doubtful or is_later) and tally.read <= FEW_KEYS
+        if waits and tally.copies != 0:  # otherwise nobody waits for the versions, or there is nothing to compute meanwhile
             with interpreted(session):
                 stamped = kept(stamped, now=not is_later)
-                in_order = _in_order(stamped) if is_later else None
+        in_order = _in_order(stamped, tally) if is_later else None
         again = repeated(stamped, near(), past, ground) if is_doubtful else None
         if again is not None and again.landing is not None:
             landing = _as_assertions(again.landing, tally, site)
@@ -63,12 +64,15 @@ def made_ready(batch: DataFrame, complete: Complete | None, past: Past, tally: T
             return Ready(arrivals, again, again.copies)
         if is_carried_on(arrivals, ground):
             return Ready(arrivals, None, None)
-        return Ready(arrivals, None, in_order.copies if in_order else _copies(landing, tally))
+        return Ready(arrivals, None, _copies(landing, tally))
 
 
-def _in_order(stamped: DataFrame) -> InOrder:
+def _in_order(stamped: DataFrame, tally: Tally) -> InOrder:
     """A batch later than anything on record, counted; it is computed afterwards."""
-    found = stamped.agg(F.sum(F.col(COPIES) - 1).alias("copies"), F.count_if(takes_part()).alias("count")).collect()[0]
+    if tally.copies is not None and tally.count is not None:
+        return InOrder(tally.copies, tally.count)
+    with interpreted(stamped.sparkSession):
+        found = stamped.agg(F.sum(F.col(COPIES) - 1).alias("copies"), F.count_if(takes_part()).alias("count")).collect()[0]
     return InOrder(found["copies"] or 0, found["count"])
 
 
@@ -87,29 +91,21 @@ def _landing(stamped: DataFrame, near: Callable[[], DataFrame | None], past: Pas
     return _whole(stamped, prior_in_evidence(stamped, tally, site.ground) if prior is None else prior, tally, site)
 
 
-def _stamped(batch: DataFrame, complete: Complete | None, site: Site) -> DataFrame:
-    """The admitted rows with who they are about and when they came. Grain: one row per statement and file, and per snapshot."""
+def _stamped(batch: DataFrame, complete: Complete | None, tally: Tally, site: Site) -> DataFrame:
+    """The admitted rows, told apart by now, with when they came. Grain: one row per statement and file, and per snapshot."""
     said = batch.where(F.col(KIND) == "row")
     if complete:
-        said = said.unionByName(complete.frame)
-    # an attribute that is no longer declared is on record still: nobody speaks of it any more
-    retired = {name: F.lit(None).cast(kind) for name, kind in site.terms.attributes.items() if name not in said.columns}
-    return (
-        said.drop(*GATE)
-        .withColumns(retired)
-        .transform(identified, site.terms)
-        .transform(with_hashes, site.terms)
-        .transform(collapsed_copies)
-        .withColumns(
-            {
-                INGEST_TS: moment(site.world.stamp.started_at),
-                RUN_ID: F.lit(site.world.stamp.run_id),
-                BATCH_SEQ: F.lit(site.previous.sequence + 1),
-                ENTITY_TYPE: F.lit(site.entity.declared.type),
-                HASH_VERSION: F.lit(HASH_FORMAT),
-            }
-        )
-    )
+        said = said.unionByName(complete.frame.transform(told_apart, site.terms))
+    stamp = {
+        INGEST_TS: moment(site.world.stamp.started_at),
+        RUN_ID: F.lit(site.world.stamp.run_id),
+        BATCH_SEQ: F.lit(site.previous.sequence + 1),
+        ENTITY_TYPE: F.lit(site.entity.declared.type),
+        HASH_VERSION: F.lit(HASH_FORMAT),
+    }
+    if tally.copies == 0:
+        return said.drop(*GATE).withColumns({COPIES: F.lit(1).cast("bigint"), **stamp})
+    return said.drop(*GATE).transform(collapsed_copies).withColumns(stamp)
 
 
 def _whole(stamped: DataFrame, prior: DataFrame | None, tally: Tally, site: Site) -> DataFrame:
@@ -124,6 +120,8 @@ def _as_assertions(rows: DataFrame, tally: Tally, site: Site) -> DataFrame:
 
 
 def _copies(landing: DataFrame, tally: Tally) -> int:
-    """How many rows say what another one says; the batch is computed by then."""
+    """How many rows say what another one says; where they are not few, the batch is computed by then."""
+    if tally.copies is not None:
+        return tally.copies
     with interpreted(landing.sparkSession, few=tally.read <= FEW_TO_INTERPRET):
         return int(landing.agg(F.sum(F.col(COPIES) - 1)).collect()[0][0] or 0)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from karat.bronze.identity import told_apart
 from karat.config.entity import FilesSource
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.columns import KIND
@@ -60,7 +61,7 @@ def replay(entity: Entity, world: World) -> Replayed:
         return Replayed(0, left, Rows())
     cleaned = batch.withColumn(SOURCE_PATH, number[0])  # with those still refused: a snapshot that lacks them is not complete
     parts = Gathered((), site.previous.position)
-    rows, _ = land_batch(cleaned, parts, replace(site, replayed=tuple(admitted)))
+    rows, _ = land_batch(told_apart(cleaned, site.terms), parts, replace(site, replayed=tuple(admitted)))
     _mark(admitted, site, world.stamp.run_id)
     return Replayed(len(admitted), left, rows)
 

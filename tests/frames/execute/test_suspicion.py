@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from karat.bronze.identity import told_apart
 from karat.bronze.terms import Terms, types_of
 from karat.contract.statements import statements
 from karat.execute.suspicion import Watch
@@ -22,7 +23,7 @@ def test_what_runs_ahead_backwards_or_out_of_its_type_is_told_and_remembered(spa
 
     def told(reached: dict[str, Any], *rows: dict[str, object]) -> tuple[tuple[str, ...], dict[str, dict[str, Any]]]:
         path = lines(tmp_path / "rows.json", *rows)
-        batch = statements(raw_of(spark, feed, path), entity, feed, INGESTED)
+        batch = statements(raw_of(spark, feed, path), entity, feed, INGESTED).transform(told_apart, terms)
         watch = Watch(entity, reached, INGESTED)
         found = tally_of(batch, terms, watch.counted()).watched
         return watch.notes(found), watch.remembered(found)
