@@ -45,7 +45,7 @@ def stream(
 def _traces(project: "Project", select: Sequence[str]) -> object:
     """What the selected stages would read, as its outside shows it; None when that cannot be told without reading."""
     from karat.sources.files import listed  # noqa: PLC0415  (only a stream looks from outside)
-    from karat.state.commits import local_history  # noqa: PLC0415
+    from karat.state.local_tables import local_history  # noqa: PLC0415
 
     traces: list[object] = []
     for stage in project.plan(select).stages:

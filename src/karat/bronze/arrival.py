@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, nobodys_word, with_inheritance
 from karat.bronze.loads import ROLE, SAID, as_facts, in_order
-from karat.bronze.order import ORDER_FILE, all_of, in_arrival
+from karat.bronze.order import ORDER_FILE, in_arrival
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     AT,
@@ -30,6 +30,7 @@ from karat.temporal.columns import (
     TIME_BASIS,
     col,
 )
+from karat.temporal.windows import all_of
 
 ARRIVES = "__karat_arrives"
 """Working: whether the row is of this batch, rather than on record."""
@@ -64,19 +65,19 @@ def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFr
 
     Grain: one row per arriving row. `prior` are rows of the assertions table, at least as much of them as is `heard`.
     """
-    fresh = arriving.transform(complete_as_said).withColumn(ARRIVES, F.lit(True))
+    fresh = arriving.withColumns({INHERITED: nobodys_word(), ARRIVES: F.lit(True)})
     unknown = [name for name in prior.columns if name not in fresh.columns]
     everything = fresh.unionByName(prior.drop(*unknown).withColumn(ARRIVES, F.lit(False)), allowMissingColumns=True)
     takes_part = F.col(TIME_BASIS).isNotNull()
     about_keys = _timed(everything.where(takes_part & F.col(BK).isNotNull()), BK)
-    of_sources = _timed(everything.where(takes_part & F.col(BK).isNull()), SOURCE_SYSTEM)
+    of_sources = _timed(everything.where(takes_part & F.col(BK).isNull()), SOURCE_SYSTEM) if terms.swept else None
     fill = F.col(ARRIVES) & (F.col(ROLE) == SAID) & leaves_unsaid(terms)
+    state = F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH))
     filled = (
         in_order(about_keys, of_sources, as_facts(terms) if terms.is_transaction else terms)
         .transform(with_inheritance, terms, fill, copies=True)
-        .withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
         .where(F.col(ARRIVES) & (F.col(ROLE) == SAID))
-        .select(*(col(name) for name in fresh.columns if name != ARRIVES))
+        .select(*(state.alias(name) if name == ATTR_HASH else col(name) for name in fresh.columns if name != ARRIVES))
     )
     aside = fresh.where(~takes_part | F.col(BK).isNull()).drop(ARRIVES)
     return filled.unionByName(aside)

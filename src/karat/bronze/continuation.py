@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from karat.bronze.facts import facts
 from karat.bronze.inheritance import SPEAKS
 from karat.bronze.loads import ROLE, SAID, is_snapshot
-from karat.bronze.order import ORDER_FILE, all_of, chronological, in_arrival
+from karat.bronze.order import ORDER_FILE, chronological, in_arrival
 from karat.bronze.terms import Terms
 from karat.bronze.timeline import SETTLED, versions
 from karat.temporal.columns import (
@@ -47,9 +47,9 @@ from karat.temporal.columns import (
     SOURCE_SYSTEM,
     STATEMENT_HASH,
     TRUNCATE,
-    col,
 )
 from karat.temporal.moments import moment
+from karat.temporal.windows import all_of
 
 EARLIEST, LATEST = "__karat_earliest", "__karat_latest"
 """Working: the span of time in which a key's new statements lie."""
@@ -159,6 +159,6 @@ def _arriving(new: DataFrame, held: DataFrame) -> DataFrame:
         SEEN_COUNT: F.col(COPIES),
         LAST_EVENT_TS: F.col(EVENT_TS),
     }
-    known = {*held.columns, AT, ROLE, SPEAKS} - {EARLIEST, LATEST, SHOWN, WOKEN}
+    known = {*held.columns, AT, ROLE, SPEAKS} - {EARLIEST, LATEST, SHOWN, WOKEN, ASSERTED, FEED}
     timed = new.withColumns(seen)
-    return timed.select(*(col(name) for name in timed.columns if name in known and name not in {ASSERTED, FEED}))
+    return timed.drop(*(name for name in timed.columns if name not in known))

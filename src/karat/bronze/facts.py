@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.order import all_of, in_place
+from karat.bronze.order import in_place
 from karat.bronze.shape import timeline_columns
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
@@ -26,6 +26,7 @@ from karat.temporal.columns import (
     SOURCE_EFFECTIVE_TO,
     col,
 )
+from karat.temporal.windows import all_of
 
 
 def facts(statements: DataFrame, terms: Terms) -> DataFrame:

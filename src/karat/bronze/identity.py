@@ -54,8 +54,8 @@ def identified(rows: DataFrame, terms: Terms) -> DataFrame:
     """Each row with its business key as one text and its surrogate; both null for a statement of the source itself."""
     texts = ", ".join(canonical(quoted(name), kind) for name, kind in terms.key.items())
     has_key = every(f"{quoted(name)} IS NOT NULL" for name in terms.key)
-    bk = F.expr(f"if({has_key}, concat_ws({literal(SEPARATOR)}, {texts}), NULL)")
-    return rows.withColumn(BK, bk).withColumn(SK, F.expr(_sha256(BK)))
+    bk = f"if({has_key}, concat_ws({literal(SEPARATOR)}, {texts}), NULL)"
+    return rows.withColumns({BK: F.expr(bk), SK: F.expr(_sha256(bk))})
 
 
 def attribute_hash(terms: Terms) -> Column:

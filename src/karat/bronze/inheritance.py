@@ -31,7 +31,7 @@ def with_inheritance(statements: DataFrame, terms: Terms, fill: Column, *, copie
     """
     kept = [quoted(name) for name in statements.columns if name not in terms.attributes and name != INHERITED]
     names = [quoted(name) for name in (*terms.attributes, INHERITED)]
-    remembered = statements.withColumn(FILL, fill).selectExpr("*", *_memories(terms))
+    remembered = statements.select("*", fill.alias(FILL), *map(F.expr, _memories(terms)))
     taken = remembered.selectExpr(*kept, *names, FILL, *(f"{_taken(name, terms)} AS {_word_on(name)}" for name in terms.attributes))
     if copies:
         taken = taken.selectExpr(*kept, *names, FILL, *(f"{_as_its_statement(name)} AS {_word_on(name)}" for name in terms.attributes))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.order import before, chronological, in_place_by_source
+from karat.bronze.order import chronological, in_place_by_source
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     ABSENT,
@@ -27,22 +27,23 @@ from karat.temporal.columns import (
     SOURCE_SYSTEM,
     col,
 )
+from karat.temporal.windows import before
 
 ROLE = "__karat_role"
 """Working: why a statement is here: it was said, follows from a statement of the source, or from its presence in a snapshot."""
 SAID, FOLLOWS, PRESENT = "said", "follows", "present"
 
 
-def in_order(about_keys: DataFrame, of_sources: DataFrame, terms: Terms) -> DataFrame:
+def in_order(about_keys: DataFrame, of_sources: DataFrame | None, terms: Terms) -> DataFrame:
     """All statements with an effect on each key, numbered in their order. Grain: one row per statement and key."""
-    said = about_keys.withColumn(ROLE, F.lit(SAID))
     if not terms.swept and not terms.shown_apart:
-        return said.withColumn(PLACE, F.row_number().over(chronological(BK)))
-    if terms.swept:
+        return about_keys.withColumns({ROLE: F.lit(SAID), PLACE: F.row_number().over(chronological(BK))})
+    said = about_keys.withColumn(ROLE, F.lit(SAID))
+    if terms.swept and of_sources is not None:
         said = with_deletes_that_follow(said, of_sources, terms)
     if terms.shown_apart:
         said = with_presence(said)
-    return without_void(said)
+    return without_void(said, terms)
 
 
 def with_deletes_that_follow(statements: DataFrame, of_sources: DataFrame, terms: Terms) -> DataFrame:
@@ -69,11 +70,11 @@ def with_presence(statements: DataFrame) -> DataFrame:
     return each.withColumn(AT, F.when(F.col(ROLE) == PRESENT, F.col(SNAPSHOT_TS)).otherwise(F.col(AT)))
 
 
-def without_void(statements: DataFrame) -> DataFrame:
+def without_void(statements: DataFrame, terms: Terms) -> DataFrame:
     """The statements that have an effect, in their order; one that only follows must find its key live before it, or deleted."""
     ordered = statements.withColumn(PLACE, F.row_number().over(chronological(BK)))
-    used = ordered.withColumn("__karat_used", _brings_back()).where(F.col("__karat_used")).drop("__karat_used")
-    was_deleted = F.lag(IS_DELETED).over(in_place_by_source())
+    used = ordered.withColumn("__karat_used", _brings_back(terms)).where(F.col("__karat_used")).drop("__karat_used")
+    was_deleted = F.lag(IS_DELETED).over(in_place_by_source(terms.sources))
     holds = (F.col(ROLE) != FOLLOWS) | F.coalesce(~was_deleted, F.lit(False))
     return used.withColumn("__karat_holds", holds).where(F.col("__karat_holds")).drop("__karat_holds")
 
@@ -88,9 +89,9 @@ def is_snapshot() -> Column:
     return (F.col(LOAD_TYPE) == "FULL") & F.col(OP).isNull()
 
 
-def _brings_back() -> Column:
+def _brings_back(terms: Terms) -> Column:
     """Presence counts only right after a delete of a key its source has really spoken of; everything else is not asked."""
-    order = in_place_by_source()
+    order = in_place_by_source(terms.sources)
     said_before = F.count(F.when(F.col(ROLE) == SAID, 1)).over(before(order)) > 0
     last_was_delete = F.last(F.when(F.col(ROLE) != PRESENT, F.col(IS_DELETED)), ignorenulls=True).over(before(order))
     is_first = F.coalesce(F.lag(ROLE).over(order) != PRESENT, F.lit(True))

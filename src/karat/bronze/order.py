@@ -26,6 +26,7 @@ from karat.temporal.columns import (
     SOURCE_FILE,
     SOURCE_SYSTEM,
     STATEMENT_HASH,
+    Names,
 )
 
 ORDER_FILE: str = "__karat_order_file"
@@ -62,19 +63,9 @@ def in_place() -> WindowSpec:
     return Window.partitionBy(BK).orderBy(PLACE)
 
 
-def in_place_by_source() -> WindowSpec:
-    """One source's statements about an entity in their order."""
-    return Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(PLACE)
-
-
-def all_of(window: WindowSpec) -> WindowSpec:
-    """Every row of a partition, seen from each of them. In an order that another window has, so that Spark sorts for both at once."""
-    return window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-
-
-def before(window: WindowSpec) -> WindowSpec:
-    """Everything earlier than the row itself."""
-    return window.rowsBetween(Window.unboundedPreceding, -1)
+def in_place_by_source(sources: Names) -> WindowSpec:
+    """One source's statements about an entity in their order; where only one has ever spoken, that is the entity's own order."""
+    return Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(PLACE) if len(sources) > 1 else in_place()
 
 
 def sequence_order(sequence: Column) -> Column:

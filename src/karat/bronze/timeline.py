@@ -17,7 +17,7 @@ from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, with_inheritance
 from karat.bronze.loads import FOLLOWS, ROLE, as_facts, in_order, is_snapshot
-from karat.bronze.order import ORDER_FILE, all_of, in_arrival, in_place, in_place_by_source
+from karat.bronze.order import ORDER_FILE, in_arrival, in_place, in_place_by_source
 from karat.bronze.shape import timeline_columns
 from karat.bronze.terms import Terms
 from karat.temporal.columns import (
@@ -47,6 +47,7 @@ from karat.temporal.columns import (
     Names,
     col,
 )
+from karat.temporal.windows import all_of, before
 
 VERSION = "__karat_version"
 """Working: the number of the version a statement belongs to, within its entity."""
@@ -71,7 +72,9 @@ def statements(assertions: DataFrame, terms: Terms) -> DataFrame:
     authoritative = assertions.where(F.col(TIME_BASIS).isNotNull())
     said_of_keys = authoritative.where(F.col(BK).isNotNull()).transform(distinct_statements, (BK, STATEMENT_HASH))
     if terms.is_transaction:
-        return in_order(said_of_keys, authoritative, as_facts(terms))
+        return in_order(said_of_keys, None, as_facts(terms))
+    if not terms.swept:
+        return in_order(said_of_keys, None, terms)
     of_sources = authoritative.where(F.col(BK).isNull()).transform(distinct_statements, (SOURCE_SYSTEM, STATEMENT_HASH))
     return in_order(said_of_keys, of_sources, terms)
 
@@ -98,16 +101,17 @@ def distinct_statements(rows: DataFrame, identity: Names) -> DataFrame:
 
 def versions(told: DataFrame, terms: Terms) -> DataFrame:
     """Statements complete and in their order to versions with both chains. Grain: one row per version."""
+    by_source = in_place_by_source(terms.sources)
     return (
-        told.transform(_with_versions)
+        told.transform(_with_versions, terms)
         .transform(collapsed, terms)
         .withColumns(
             {
                 EFFECTIVE_TO: F.coalesce(F.col(SETTLED), F.lead(EFFECTIVE_FROM).over(in_place())),
-                SOURCE_EFFECTIVE_TO: F.lead(EFFECTIVE_FROM).over(in_place_by_source()),
+                SOURCE_EFFECTIVE_TO: F.lead(EFFECTIVE_FROM).over(by_source),
                 # whether there is a next version, not whether its start is known
                 IS_CURRENT: F.col(SETTLED).isNull() & F.lead(PLACE).over(in_place()).isNull(),
-                IS_SOURCE_CURRENT: F.lead(PLACE).over(in_place_by_source()).isNull(),
+                IS_SOURCE_CURRENT: F.lead(PLACE).over(by_source).isNull(),
                 CORRECTS: F.lit(None).cast("binary"),
             }
         )
@@ -148,17 +152,17 @@ def _reconstructed(told: DataFrame, terms: Terms) -> DataFrame:
     return filled.withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
 
 
-def _with_versions(told: DataFrame) -> DataFrame:
+def _with_versions(told: DataFrame, terms: Terms) -> DataFrame:
     """Each statement with the version it belongs to and whether it opens it.
 
     A snapshot row that repeats what its own source last said belongs to that source's version, whatever others said in between;
     any other statement opens a version unless source and state are those of the version before it.
     """
-    by_source = in_place_by_source()
+    by_source = in_place_by_source(terms.sources)
     again = is_snapshot() & F.col(ATTR_HASH).eqNullSafe(F.lag(ATTR_HASH).over(by_source)) & F.lag(PLACE).over(by_source).isNotNull()
     marked = told.withColumn(AGAIN, again)
     state = F.when(~F.col(AGAIN), F.struct(SOURCE_SYSTEM, ATTR_HASH))
-    to_here = in_place().rowsBetween(Window.unboundedPreceding, -1)
+    to_here = before(in_place())
     opens = ~F.col(AGAIN) & ~state.eqNullSafe(F.last(state, ignorenulls=True).over(to_here))
     numbered = marked.withColumn(OPENS, opens).withColumn(
         VERSION, F.sum(F.col(OPENS).cast("int")).over(in_place().rowsBetween(Window.unboundedPreceding, Window.currentRow))

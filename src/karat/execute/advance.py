@@ -205,8 +205,8 @@ def _carried_in_order(arrivals: Arrivals, known: InOrder, near: DataFrame, since
     session, terms = arrivals.rows.sparkSession, ground.terms
     with interpreted(session, few=arrivals.very_few):
         live = through(session, near).withColumn(EARLIEST, moment(since)).where(still_matters())
-        new, held = arrivals.rows.where(takes_part()), live.select(*map(col, timeline_schema(terms).names))
-        followed = kept(ground.differences(continued(live, new, terms), held))
+        new = arrivals.rows.where(takes_part())
+        followed = kept(ground.differences(continued(live, new, terms), live.drop(EARLIEST)))
     survey = Survey(known.copies, known.count, some_tangled=False, tangled=(), heard_from=partial(heard_from, near, terms, since))
     return Carried(survey, new.select(SK), None, live, followed)
 

@@ -12,22 +12,35 @@ from pyspark.sql import functions as F
 from karat.config.names import TableName
 from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
+from karat.execute.pace import interpreted
+from karat.state.local_tables import local_files
 from karat.temporal.columns import BK
+
+FEW_FILES = 10_000
+"""Files of a table up to which compiling Java for its log takes longer than reading it."""
 
 
 @contextmanager
-def logs_read_ahead(tables: DeltaTables, appended: Sequence[TableName], replaced: Sequence[TableName]) -> Iterator[None]:
-    """The logs of tables that will be appended to, and of tables rows of which will be replaced, are read meanwhile.
+def logs_read_ahead(tables: DeltaTables, written: Sequence[TableName], searched: Sequence[TableName] = ()) -> Iterator[None]:
+    """The logs of tables that will be written to are read meanwhile, and where files will be searched, what these note.
 
     Whatever goes wrong will be said by the commit itself.
     """
     apart = tables.apart()
 
     def read() -> None:
-        for name in filter(apart.exists, (*appended, *replaced)):
-            apart.extent(name)
-        for name in filter(apart.exists, replaced):
+        for name in filter(apart.exists, (*written, *searched)):
+            with interpreted(apart.session, few=_has_few_files(name, apart)):
+                apart.extent(name)
+        for name in filter(apart.exists, searched):
             apart.read(name).where(F.col(BK).isNull()).inputFiles()
 
     with beside(tables.session, read):
         yield
+
+
+def _has_few_files(name: TableName, tables: DeltaTables) -> bool:
+    """Whether a table is known to have few files."""
+    path = tables.local_path(name)
+    count = None if path is None else local_files(path)
+    return count is not None and count <= FEW_FILES

@@ -139,7 +139,7 @@ class Concerned:
         if not self.named:
             return None
         ends = [] if self.since is None or form.start is None else [f"{VALID_TO} IS NULL OR {not_before(VALID_TO, self.since)}"]
-        types = {field.name: field for field in tables.read(table).schema}
+        types = {field.name: field for field in tables.schema(table)}
         return picked(tables, table, every([of_keys(self.named), *ends]), T.StructType([types[name] for name in form.columns]))
 
     def differing(self, fresh: DataFrame, held: DataFrame | None, form: Form) -> tuple[DataFrame, Form]:

@@ -3,6 +3,7 @@
 The transaction id and the commit's metadata travel as session settings, so every stage works on a session of its own.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,18 +22,8 @@ from karat.errors import InternalError, SourceUnavailable, StateConflict
 from karat.execute.beside import through
 from karat.execute.kept import WRITTEN_AS_KEPT
 from karat.execute.tables import SOURCE, TARGET, Layout, Merge, Replacement
-from karat.state.commits import (
-    Checkpoint,
-    Commit,
-    LogEntry,
-    Written,
-    checkpoint_in,
-    last_move,
-    local_history,
-    local_id,
-    local_rows,
-    settled,
-)
+from karat.state.commits import Checkpoint, Commit, LogEntry, Written, checkpoint_in, last_move, settled
+from karat.state.local_tables import is_local, is_table, local_history, local_id, local_rows, local_schema
 from karat.temporal.columns import quoted
 
 RECENT = 50
@@ -69,7 +60,8 @@ class DeltaTables:
         """Whether a Delta table is there."""
         if self._by_name(name):
             return bool(self.session.catalog.tableExists(self.address(name)))
-        return bool(DeltaTable.isDeltaTable(self.session, self.address(name)))
+        found = is_table(self.address(name))
+        return bool(DeltaTable.isDeltaTable(self.session, self.address(name))) if found is None else found
 
     def read(self, name: TableName) -> DataFrame:
         """The table's rows; an unknown table is the user's to mend."""
@@ -77,6 +69,11 @@ class DeltaTables:
             message = f"there is no table {name} in the lake"
             raise SourceUnavailable(message, remedy=f"create it, or mend the name; looked at {self.address(name)}")
         return self._table(name).toDF()
+
+    def schema(self, name: TableName) -> T.StructType:
+        """The columns of a table that is there, and their types."""
+        found = None if self._by_name(name) else local_schema(self.address(name))
+        return self.read(name).schema if found is None else T.StructType.fromJson(json.loads(found))
 
     def create(self, name: TableName, schema: T.StructType, layout: Layout, commit: Commit) -> None:
         """An empty table with its change feed on; its first commit says that nothing has been consumed yet."""
@@ -171,7 +168,7 @@ class DeltaTables:
     def local_path(self, name: TableName) -> str | None:
         """Where the table lies, if that is on a local disk."""
         address = self.address(name)
-        return None if self._by_name(name) or "://" in address else address
+        return address if is_local(address) and not self._by_name(name) else None
 
     def version(self, name: TableName) -> int:
         """The table's latest version."""

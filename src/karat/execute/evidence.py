@@ -42,7 +42,7 @@ def terms_of(entity: Entity, tables: DeltaTables, sources: tuple[str, ...]) -> T
     """What the timeline must know, with the attributes that were once declared and are on record still."""
     declared = types_of(entity.declared.attributes)
     if tables.exists(entity.assertions):
-        held = {field.name: field.dataType for field in tables.read(entity.assertions).schema}
+        held = {field.name: field.dataType for field in tables.schema(entity.assertions)}
         _check_types(entity, held, {**types_of(entity.declared.key), **declared})
         retired = {
             name: kind for name, kind in held.items() if name not in OWNED_COLUMNS and name not in entity.key and name not in declared
@@ -112,7 +112,7 @@ def ensure(name: TableName, schema: T.StructType, layout: Layout, tables: DeltaT
     if not tables.exists(name):
         tables.create(name, schema, layout, commit)
         return
-    held = set(tables.read(name).columns)
+    held = set(tables.schema(name).names)
     if missing := [field for field in schema if field.name not in held]:
         tables.add_columns(name, missing)
 

@@ -18,7 +18,7 @@ from karat.execute.explained import explained
 from karat.execute.handed_over import Known, known_files, news, with_files
 from karat.execute.kept import kept
 from karat.execute.outcome import Outcome
-from karat.execute.pace import interpreted
+from karat.execute.pace import interpreted, planned_once
 from karat.execute.tabled import read_table
 from karat.sources.files import FileStat, listed, read_files
 from karat.sources.raw import is_typed
@@ -123,7 +123,7 @@ def _asked(
             few = _share_of_little(feed, found.files) <= 1
             if few and not is_typed(raw):  # looked through for its columns, then read: taken to pieces once
                 raw = kept(raw)
-            with interpreted(tables.session, few=few):
+            with interpreted(tables.session, few=few), planned_once(tables.session):  # names are few, however many rows have them
                 drifted = drift(raw, entity, feed, few=few)
             said = statements(raw, entity, feed, ingest_ts, drifted)
             return Part(feed, said, found.files, known), [*notes, *drifted.notes]

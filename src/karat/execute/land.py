@@ -13,6 +13,7 @@ from karat.bronze.identity import told_apart
 from karat.errors import InternalError
 from karat.execute.acts import Acts, write
 from karat.execute.advance import FEW, Arrivals, Carried, Ground, carried_on, settled_changes
+from karat.execute.ahead import logs_read_ahead
 from karat.execute.beside import beside
 from karat.execute.evidence import prepare
 from karat.execute.gather import Gathered, gather
@@ -83,7 +84,8 @@ def catch_up(site: Site, mirrored: str | None) -> Written:
 
 def admissible(batch: DataFrame, site: Site) -> DataFrame:
     """The batch with extracts refused that would delete too much; the entity's tables are there to ask."""
-    prepare(site.entity, site.terms, site.tables, site.commit())
+    if not site.tables.exists(site.entity.assertions):  # else it was prepared before it caught up
+        prepare(site.entity, site.terms, site.tables, site.commit())
     return without_suspicious(batch, site.entity, site.terms, site.tables)
 
 
@@ -98,7 +100,8 @@ def land_batch(batch: DataFrame, news: Gathered, site: Site) -> tuple[Rows, tupl
     complete = completeness(batch, site.entity)
     past = past_of(site, tally, complete)
     site = replace(site, terms=replace(site.terms, swept=bool(past.sweeps), shown_apart=bool(past.shows_apart)))
-    ready = made_ready(batch, complete, past, tally, site)
+    with logs_read_ahead(site.tables, [site.entity.timeline]):
+        ready = made_ready(batch, complete, past, tally, site)
     commit = site.commit(
         feeds=news.entries(site.entity, site.tables, site.commit()),
         sources=sorted(site.terms.sources),

@@ -84,9 +84,9 @@ def _landing(stamped: DataFrame, near: Callable[[], DataFrame | None], past: Pas
     if held is not None and tell_enough(past, site.terms):
         # mostly nothing is missing, and what follows then takes as long to put together as to find out
         with beside(held.sparkSession, partial(untold_by, held, tally, past, site.terms)) as untold:
-            told = _whole(stamped, told_by(held, tally, site.terms), tally, site)
+            told = filled_in(stamped, told_by(held, tally, site.terms), tally, site.terms)
         if not untold().keys:
-            return told
+            return _as_assertions(told, tally, site)
         prior = prior_of(held, untold(), tally, site.ground)
     return _whole(stamped, prior_in_evidence(stamped, tally, site.ground) if prior is None else prior, tally, site)
 

@@ -73,7 +73,7 @@ _SMALL: Final = MappingProxyType(
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         # Delta replays a table's log in this many tasks (its default: 50)
-        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
         # listing folders, for VACUUM above all, takes this many tasks (its default: 10,000)
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
@@ -91,7 +91,7 @@ _THROUGHPUT: Final = MappingProxyType(
         # compiled stages are several times faster over millions of rows
         "spark.sql.codegen.wholeStage": "true",
         # Delta replays a table's log in this many tasks (its default: 50), and each takes tenths of a second before it reads an action
-        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
         # 10,000 tasks to list a folder would take most of a minute
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
     }

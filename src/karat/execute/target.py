@@ -24,7 +24,7 @@ def missing_in_target(shape: T.StructType, table: CuratedTable, tables: DeltaTab
     wanted = target_schema(shape, table)
     if not tables.exists(table.target):
         return wanted
-    held = {field.name.lower(): field for field in tables.read(table.target).schema}
+    held = {field.name.lower(): field for field in tables.schema(table.target)}
     for field in wanted:
         present = held.get(field.name.lower())
         if present is not None and not _fits(field.dataType, present.dataType):

@@ -37,7 +37,8 @@ def check_rules(config: Config, *only: Belief) -> None:
 
 def _belief_position(config: Config, belief: Belief) -> Mapping[str, Any]:
     """What the last commit of a belief's history says; nothing where it cannot be read without Spark."""
-    from karat.state.commits import checkpoint_in, local_history  # noqa: PLC0415  (a moment that a project without beliefs saves)
+    from karat.state.commits import checkpoint_in  # noqa: PLC0415
+    from karat.state.local_tables import local_history  # noqa: PLC0415  (a moment that a project without beliefs saves)
 
     if config.settings.catalog is not None:
         return {}
@@ -48,7 +49,8 @@ def _belief_position(config: Config, belief: Belief) -> Mapping[str, Any]:
 
 def committed_position(lake: str, name: str) -> str | None:
     """The watermark in the target's own log; None where there is none, or none to read without Spark."""
-    from karat.state.commits import checkpoint_in, local_history  # noqa: PLC0415  (a moment that a kept mirror saves)
+    from karat.state.commits import checkpoint_in  # noqa: PLC0415
+    from karat.state.local_tables import local_history  # noqa: PLC0415  (a moment that a kept mirror saves)
 
     checkpoint = checkpoint_in(local_history(f"{lake}/{name.replace('.', '/')}", None) or [], name)
     mark = checkpoint.position.get("watermark") if checkpoint else None

@@ -51,11 +51,15 @@ from karat.temporal.columns import (
 from karat.temporal.moments import moment
 from karat.temporal.sql import Sql, literal
 from karat.temporal.whose import WHOSE_BY_ATTRIBUTE, whose
+from karat.temporal.windows import all_of
 
 BECAUSE_TYPE = WHOSE_BY_ATTRIBUTE.simpleString()
 END_WORD = "__karat_end_word"
 """Working: the word that settles whether the thing is there."""
-ROW = "__karat_row"
+CHANGES = "__karat_changes"
+"""Working: whether what is believed is another than before."""
+LAST_WORDS, WORDS_BEFORE = "__karat_last_words", "__karat_words_before"
+"""Working: the words that stand in the end, and those that stood just before."""
 
 
 def belief_columns(subject: Subject) -> tuple[str, ...]:
@@ -71,7 +75,7 @@ def as_of(statements: DataFrame, subject: Subject, rule: Rule, valid_at: datetim
 
 def last_words(statements: DataFrame, subject: Subject, rule: Rule) -> DataFrame:
     """Every source's last words on each entity in the belief. Grain: one row per entity."""
-    words = statements.withColumn(NEW, F.lit(False)).transform(with_lives)
+    words = statements.withColumn(NEW, F.lit(False)).transform(with_lives, subject)
     keys = [F.first(col(name)).alias(name) for name in (*subject.key, SK)]
     return words.groupBy(BK).agg(*keys, *map(F.expr, picked(subject, rule, of_all))).where(ENTERED)
 
@@ -89,12 +93,13 @@ def periods(moments: DataFrame, subject: Subject) -> DataFrame:
     instants = Window.partitionBy(BK).orderBy(AT)
     state = composed_state(subject)
     changes = F.row_number().over(instants).eqNullSafe(1) | ~state.eqNullSafe(F.lag(state).over(instants))
-    numbered = moments.withColumn("__karat_changes", changes).withColumn(ROW, F.count_if("__karat_changes").over(instants))
-    stretch = Window.partitionBy(BK, ROW).orderBy(AT).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    opening = numbered.withColumn(BECAUSE, F.last(BECAUSE).over(stretch)).where("__karat_changes")
+    # a period ends where the next one opens, with what stood just before; all in one order, so that it is sorted once
+    stood = {LAST_WORDS: F.last(BECAUSE).over(all_of(instants)), WORDS_BEFORE: F.lag(BECAUSE).over(instants)}
+    opening = moments.withColumns({CHANGES: changes, **stood}).where(CHANGES)
     ends = F.lead(AT).over(instants)
+    because = F.when(ends.isNull(), F.col(LAST_WORDS)).otherwise(F.lead(WORDS_BEFORE).over(instants))
     return opening.select(
-        *(col(name) for name in belief_columns(subject)),
+        *(because.alias(name) if name == BECAUSE else col(name) for name in belief_columns(subject)),
         F.col(AT).alias(VALID_FROM),
         ends.alias(VALID_TO),
         ends.isNull().alias(IS_CURRENT),
@@ -107,7 +112,7 @@ def believed_moments(statements: DataFrame, subject: Subject, rule: Rule, known_
     Statements of batches after `known_batch` count as new; then the words and the news are there too, see `karat.silver.restatement`.
     """
     new = F.lit(False) if known_batch is None else F.col(BATCH_SEQ) > known_batch
-    words = statements.withColumn(NEW, new).transform(with_lives)
+    words = statements.withColumn(NEW, new).transform(with_lives, subject)
     causes = [] if known_batch is None else news(subject, rule)
     following = f"lead({AT}) OVER (PARTITION BY {BK} ORDER BY {PLACE}) AS __karat_next"
     told = words.selectExpr("*", *picked(subject, rule, so_far), *causes, following)

@@ -38,6 +38,8 @@ LIFE = "__karat_life"
 """Working: the number of the life a statement belongs to, within its source."""
 BACK = "__karat_back"
 """Working: whether the source speaks of the thing again after it had deleted it."""
+SAYS_ALL = "__karat_says_all"
+"""Working: whether the statement speaks of every attribute; most do, and then each need not be looked for."""
 NEW = "__karat_new"
 """Working: whether the statement was not known before."""
 ENTERED = "__karat_entered"
@@ -73,11 +75,14 @@ def of_all(condition: Sql, value: Sql) -> Sql:
     return f"max_by({value}, {PLACE}) FILTER (WHERE {condition})"
 
 
-def with_lives(statements: DataFrame) -> DataFrame:
+def with_lives(statements: DataFrame, subject: Subject) -> DataFrame:
     """Each statement with the life it belongs to; a delete belongs to the life it ends. Grain: unchanged."""
-    own = f"(PARTITION BY {BK}, {SOURCE_SYSTEM} ORDER BY {PLACE})"
+    several = f", {SOURCE_SYSTEM}" if len(subject.sources) > 1 else ""  # what one says alone lies in the entity's own order
+    own = f"(PARTITION BY {BK}{several} ORDER BY {PLACE})"
     back = f"NOT {IS_DELETED} AND coalesce(lag({IS_DELETED}) OVER {own}, false)"
-    return statements.selectExpr("*", f"{back} AS {BACK}").selectExpr("*", f"count_if({BACK}) OVER {own} AS {LIFE}")
+    says_all = f"size(array_except({texts(subject.attributes)}, {ASSERTED})) = 0" if subject.attributes else "true"
+    marked = statements.selectExpr("*", f"{back} AS {BACK}", f"{says_all} AS {SAYS_ALL}")
+    return marked.selectExpr("*", f"count_if({BACK}) OVER {own} AS {LIFE}")
 
 
 def picked(subject: Subject, rule: Rule, pick: Pick) -> list[Sql]:
@@ -85,7 +90,7 @@ def picked(subject: Subject, rule: Rule, pick: Pick) -> list[Sql]:
     lives = [f"{pick(_is(source), LIFE)} AS {_life(index)}" for index, source in enumerate(subject.sources)]
     ends = [f"{pick(_is(source), _end(rule.delete, source))} AS {_lifecycle(subject, source)}" for source in heard(subject, rule.delete)]
     words = [
-        f"{pick(f'{_is(source)} AND NOT {IS_DELETED} AND {said(attribute)}', _word(attribute, group, source))} AS {word}"
+        f"{pick(f'{_is(source)} AND NOT {IS_DELETED} AND {_says(attribute)}', _word(attribute, group, source))} AS {word}"
         for attribute, group in spoken_of(subject, rule).items()
         for source, word in _words(subject, attribute, group)
     ]
@@ -96,7 +101,7 @@ def news(subject: Subject, rule: Rule) -> list[Sql]:
     """The last new statement that may have moved each attribute, and whether the thing is there, as columns."""
     whose = f"named_struct('source_system', {SOURCE_SYSTEM}, 'at', {AT}, 'record_hash', {RECORD_HASH}, 'is_new', {NEW})"
     moves = {
-        attribute: f"{_by(heard(subject, group))} AND ({IS_DELETED} OR {BACK} OR {said(attribute)})"
+        attribute: f"{_by(heard(subject, group))} AND ({IS_DELETED} OR {BACK} OR {_says(attribute)})"
         for attribute, group in spoken_of(subject, rule).items()
     }
     moves[ENTERED] = _enters(subject, rule)
@@ -172,6 +177,10 @@ def _word(attribute: str, group: Group, source: str) -> Sql:
 
 def _end(authority: Authority, source: str) -> Sql:
     return f"named_struct({_common(authority, source)}, 'gone', {IS_DELETED})"
+
+
+def _says(attribute: str) -> Sql:
+    return f"({SAYS_ALL} OR {said(attribute)})"
 
 
 def _common(group: Group | Authority, source: str) -> Sql:

@@ -5,9 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import DeltaError
-
 
 @dataclass(frozen=True)
 class Commit:
@@ -67,38 +64,6 @@ QUIET = frozenset({"OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", "SET TBLPR
 
 LogEntry = dict[str, Any]
 """A commit as the log tells it: version, operation, operationParameters, operationMetrics, userMetadata."""
-
-
-def local_history(path: str, limit: int | None) -> list[LogEntry] | None:
-    """The log of a table on a local disk, newest first, without a Spark job; None where it cannot be read that way."""
-    if "://" in path:
-        return None
-    try:
-        return DeltaTable(path).history(limit)
-    except (DeltaError, OSError, ValueError):
-        return None
-
-
-def local_id(path: str) -> str | None:
-    """What tells a table on a local disk from another one made later in its place; None where it cannot be read that way."""
-    if "://" in path:
-        return None
-    try:
-        return str(DeltaTable(path).metadata().id)
-    except (DeltaError, OSError, ValueError):
-        return None
-
-
-def local_rows(path: str, columns: Sequence[str]) -> list[tuple[Any, ...]] | None:
-    """The rows of a small table on a local disk, without a Spark job; None where it cannot be read that way."""
-    if "://" in path:
-        return None
-    chosen = ", ".join(f'"{column}"' for column in columns)
-    try:
-        found = QueryBuilder().register("small", DeltaTable(path)).execute(f"SELECT {chosen} FROM small").read_all()  # noqa: S608  (columns of our own)
-    except (DeltaError, OSError, ValueError):
-        return None
-    return list(zip(*(found.column(column).to_pylist() for column in columns), strict=True))
 
 
 def checkpoint_in(history: Sequence[LogEntry], stage: str) -> Checkpoint | None:

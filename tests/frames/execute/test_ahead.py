@@ -1,6 +1,7 @@
 """Logs read ahead of commits: they are read while something else is done, and nothing that goes wrong there stops it."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,8 @@ class Logs:
     asked: list[str] = field(default_factory=list)
     begun: Event = field(default_factory=Event)
     broken: bool = False
+    folder: str | None = None
+    compiled: bool | None = None
 
     def apart(self) -> "Logs":
         return self
@@ -31,7 +34,11 @@ class Logs:
         if self.broken:
             raise OSError
         self.asked.append(f"extent of {name}")
+        self.compiled = self.session.conf.get("spark.sql.codegen.factoryMode", "FALLBACK") != "NO_CODEGEN"
         return 0, 0
+
+    def local_path(self, name: TableName) -> str | None:
+        return self.folder
 
     def read(self, name: TableName) -> DataFrame:
         self.asked.append(f"files of {name}")
@@ -43,6 +50,18 @@ def test_logs_of_tables_that_are_there_are_read_meanwhile(spark: SparkSession) -
     with logs_read_ahead(logs, [RECEIPTS, NEVER_MADE], [HISTORY]):  # type: ignore[arg-type]
         assert logs.begun.wait(10), "not only when this is over"
     assert logs.asked == ["extent of silver.receipts", "extent of silver.history", "files of silver.history"]
+
+
+def test_the_log_of_a_table_with_few_files_is_interpreted_and_one_nobody_knows_is_not(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    session.range(1).write.format("delta").save(str(tmp_path / "small"))
+    small, elsewhere = Logs(session, folder=str(tmp_path / "small")), Logs(session)
+    for logs in (small, elsewhere):
+        with logs_read_ahead(logs, [RECEIPTS]):  # type: ignore[arg-type]
+            pass
+    assert (small.compiled, elsewhere.compiled) == (False, True)
+    assert session.conf.get("spark.sql.codegen.factoryMode") == "FALLBACK"
 
 
 def test_a_log_that_cannot_be_read_stops_nobody(spark: SparkSession) -> None:
