@@ -37,7 +37,7 @@ class Logs:
         self.compiled = self.session.conf.get("spark.sql.codegen.factoryMode", "FALLBACK") != "NO_CODEGEN"
         return 0, 0
 
-    def local_path(self, name: TableName) -> str | None:
+    def local_path(self, _name: TableName) -> str | None:
         return self.folder
 
     def read(self, name: TableName) -> DataFrame:
