@@ -47,6 +47,7 @@ from tests.support.histories import (
     random_runs,
     reference_terms,
     spark_terms,
+    speaking,
     statement,
     thing,
 )
@@ -55,7 +56,7 @@ from tests.support.random_rules import RUNS, as_text, by, random_rules, text
 SEED = int(os.environ.get("KARAT_SEED", "20260304"))
 ENTITIES, IN_TURN = 80, 200
 """Fewer of them tell anything where what is said comes roughly in turn."""
-WORLDS = ("only about keys", "truncates too", "complete snapshots too", "truncates too, in turn", "absence too, in turn")
+WORLDS = ("only about keys", "truncates too", "complete snapshots too", "truncates too, in turn", "absence too, in turn", "one source only")
 TABLE = TableName("silver", "thing")
 
 
@@ -83,7 +84,7 @@ def test_carried_on_or_made_anew_the_belief_is_the_same(spark: SparkSession, tmp
     terms, rules = reference_terms(propagate=False), random_rules(dice)
     said = random_runs(dice, entities=IN_TURN if "in turn" in world else ENTITIES, runs=RUNS, world=world)
     evidence = landed(said, terms)
-    ground = _ground(spark, rules, spark_terms(propagate=False))
+    ground = _ground(spark, rules, spark_terms(propagate=False, sources=speaking(world)))
     _played(evidence, (terms, rules), ground, tmp_path, lambda _run, _before: None)
 
 

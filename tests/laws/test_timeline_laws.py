@@ -17,11 +17,12 @@ from tests.support.histories import (
     random_runs,
     reference_terms,
     spark_terms,
+    speaking,
 )
 
 SEED = int(os.environ.get("KARAT_SEED", "20260301"))
 ENTITIES = 200
-WORLDS = ("only about keys", "truncates too", "complete snapshots too")
+WORLDS = ("only about keys", "truncates too", "complete snapshots too", "one source, truncates too")
 """A statement of a source concerns every entity it speaks of, so each kind gets a world of its own."""
 
 
@@ -32,6 +33,6 @@ def test_spark_and_the_reference_make_the_same_timeline(spark: SparkSession, tmp
     terms = reference_terms(propagate=propagate)
     dice = random.Random(f"{SEED} {world}")  # noqa: S311  (histories, not secrets)
     held = landed(random_runs(dice, entities=ENTITIES, runs=6, world=world), terms)
-    frame = as_frame(spark, held, spark_terms(propagate=propagate), tmp_path)
-    found = as_rows(timeline(frame, spark_terms(propagate=propagate)))
+    ours = spark_terms(propagate=propagate, sources=speaking(world))
+    found = as_rows(timeline(as_frame(spark, held, ours, tmp_path), ours))
     assert differences(found, reference_timeline(held, terms)) == []

@@ -35,6 +35,12 @@ FEEDS = {"CRM": "crm", "CORE": "core", "KYC": "kyc"}
 BORN = datetime(2026, 3, 1, tzinfo=UTC)
 ARRIVED = datetime(2026, 4, 1, tzinfo=UTC)
 INSTANTS = 8
+_SPEAK_OF_ALL = ("CRM", "CORE", "CORE")
+
+
+def speaking(world: str) -> tuple[str, ...]:
+    """Who speaks in a world, by its name."""
+    return ("CRM",) if "one source" in world else tuple(RANKS)
 
 
 def at(day: float) -> datetime:
@@ -83,7 +89,7 @@ def random_source_statements(dice: random.Random, world: str) -> list[Row]:
     return (
         []
         if "only" in world
-        else [statement(None, (source, dice.randrange(INSTANTS)), kind, {}, dice) for source in ("CRM", "CORE", "CORE")]
+        else [statement(None, (source, dice.randrange(INSTANTS)), kind, {}, dice) for source in _SPEAK_OF_ALL if source in speaking(world)]
     )
 
 
@@ -161,7 +167,7 @@ def random_runs(dice: random.Random, *, entities: int, runs: int, world: str = "
     """Runs that hand over what is said about many entities, some of it twice, in no order; in some worlds roughly in turn, and again."""
     in_turn = "in turn" in world
     repeats = repeats or 0.5 * in_turn
-    statements = [row for number in range(entities) for row in random_statements(dice, f"e{number}", list(RANKS), repeats)]
+    statements = [row for number in range(entities) for row in random_statements(dice, f"e{number}", speaking(world), repeats)]
     statements += [row for row in statements if dice.random() < 0.2]
     statements += random_source_statements(dice, world)
     dice.shuffle(statements)
