@@ -60,8 +60,8 @@ class DeltaTables:
         """Whether a Delta table is there."""
         if self._by_name(name):
             return bool(self.session.catalog.tableExists(self.address(name)))
-        found = is_table(self.address(name))
-        return bool(DeltaTable.isDeltaTable(self.session, self.address(name))) if found is None else found
+        address = self.address(name)  # where delta-rs sees none there may be one still, under a name it takes for something else
+        return is_table(address) or bool(DeltaTable.isDeltaTable(self.session, address))
 
     def read(self, name: TableName) -> DataFrame:
         """The table's rows; an unknown table is the user's to mend."""

@@ -14,9 +14,9 @@ from karat.state.commits import LogEntry
 _Answer = TypeVar("_Answer")
 
 
-def is_table(path: str) -> bool | None:
-    """Whether there is a Delta table."""
-    return DeltaTable.is_deltatable(path) if is_local(path) else None
+def is_table(path: str) -> bool:
+    """Whether a Delta table is seen there."""
+    return is_local(path) and DeltaTable.is_deltatable(path)
 
 
 def is_local(path: str) -> bool:

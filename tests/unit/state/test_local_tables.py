@@ -1,0 +1,40 @@
+"""Tables on a local disk, asked without Spark; what cannot be told that way is not guessed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
+
+from karat.state.local_tables import is_local, is_table, local_files, local_history, local_schema
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "per%20cent", "ha#sh", "ü"])
+def test_a_table_tells_what_it_is_whatever_it_is_called(tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / name)
+    DeltaTable.create(path, Schema([Field("id", PrimitiveType("string"), nullable=False), Field("at", PrimitiveType("timestamp"))]))
+    assert is_table(path)
+    assert local_files(path) == 0
+    assert [entry["version"] for entry in local_history(path, 1) or ()] == [0]
+    told = json.loads(local_schema(path) or "")
+    assert [(field["name"], field["type"], field["nullable"]) for field in told["fields"]] == [
+        ("id", "string", False),
+        ("at", "timestamp", True),
+    ]
+
+
+def test_where_there_is_none_or_it_lies_elsewhere_nothing_is_told(tmp_path: Path) -> None:
+    for path in (str(tmp_path / "nothing"), "s3://bucket/table", "dbfs:/mnt/table"):
+        assert not is_table(path)
+        assert (local_files(path), local_history(path, 1), local_schema(path)) == (None, None, None)
+
+
+def test_a_path_with_a_scheme_is_not_of_this_disk() -> None:
+    assert [is_local(path) for path in ("/lake/bronze", "lake", "abfss://lake", "dbfs:/lake", "file:/lake")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
