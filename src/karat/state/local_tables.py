@@ -25,8 +25,8 @@ def is_local(path: str) -> bool:
 
 
 def local_history(path: str, limit: int | None) -> list[LogEntry] | None:
-    """The log, newest commit first."""
-    return _asked(path, lambda table: table.history(limit))
+    """The log, newest commit first; a table without any commit is one whose log delta-rs did not find."""
+    return _asked(path, lambda table: table.history(limit)) or None
 
 
 def local_id(path: str) -> str | None:
