@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.terms import Terms
-from karat.temporal.columns import ASSERTED, AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, STATEMENT_HASH, quoted
-from karat.temporal.sql import Sql, literal, texts
-from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE, said
+from karat.temporal.columns import AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, STATEMENT_HASH, quoted
+from karat.temporal.sql import Sql, literal
+from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE, said, says_all
 
 SPEAKS = "__karat_speaks"
 """Working: whether the statement is remembered; a copy of one that already was, is not."""
@@ -41,7 +41,7 @@ def with_inheritance(statements: DataFrame, terms: Terms, fill: Column, *, copie
 
 def leaves_something_unsaid(terms: Terms) -> Column:
     """Whether the statement is silent on any attribute."""
-    return F.expr(f"size(array_except({texts(terms.attributes)}, {ASSERTED})) > 0") if terms.attributes else F.lit(False)
+    return ~F.expr(says_all(terms.attributes))
 
 
 def nobodys_word() -> Column:

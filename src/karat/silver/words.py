@@ -32,7 +32,7 @@ from karat.temporal.columns import (
     quoted,
 )
 from karat.temporal.sql import Sql, literal, some, texts
-from karat.temporal.whose import said
+from karat.temporal.whose import said, says_all
 
 LIFE = "__karat_life"
 """Working: the number of the life a statement belongs to, within its source."""
@@ -80,8 +80,7 @@ def with_lives(statements: DataFrame, subject: Subject) -> DataFrame:
     several = f", {SOURCE_SYSTEM}" if len(subject.sources) > 1 else ""  # what one says alone lies in the entity's own order
     own = f"(PARTITION BY {BK}{several} ORDER BY {PLACE})"
     back = f"NOT {IS_DELETED} AND coalesce(lag({IS_DELETED}) OVER {own}, false)"
-    says_all = f"size(array_except({texts(subject.attributes)}, {ASSERTED})) = 0" if subject.attributes else "true"
-    marked = statements.selectExpr("*", f"{back} AS {BACK}", f"{says_all} AS {SAYS_ALL}")
+    marked = statements.selectExpr("*", f"{back} AS {BACK}", f"{says_all(subject.attributes)} AS {SAYS_ALL}")
     return marked.selectExpr("*", f"count_if({BACK}) OVER {own} AS {LIFE}")
 
 

@@ -3,8 +3,9 @@
 None where it cannot be read that way: it lies elsewhere, or has features delta-rs does not know. Then Spark is asked.
 """
 
+import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
@@ -12,6 +13,7 @@ from deltalake.exceptions import DeltaError
 from karat.state.commits import LogEntry
 
 _Answer = TypeVar("_Answer")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def is_table(path: str) -> bool:
@@ -21,7 +23,7 @@ def is_table(path: str) -> bool:
 
 def is_local(path: str) -> bool:
     """Whether a path is one of this machine's disk; others begin with a scheme: `s3://`, `dbfs:/`."""
-    return ":/" not in path
+    return _SCHEME.match(path) is None
 
 
 def local_history(path: str, limit: int | None) -> list[LogEntry] | None:

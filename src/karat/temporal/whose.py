@@ -1,11 +1,12 @@
 """Whose word a value is: what a timeline and a belief both ask of a statement, and the type they tell it in."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql import types as T
 
 from karat.temporal.columns import ASSERTED
-from karat.temporal.sql import Sql, literal
+from karat.temporal.sql import Sql, literal, texts
 
 WHOSE: Final = T.StructType(
     [
@@ -20,6 +21,11 @@ WHOSE_BY_ATTRIBUTE: Final = T.MapType(T.StringType(), WHOSE)
 def said(attribute: str) -> Sql:
     """Whether the statement itself spoke of the attribute."""
     return f"array_contains({ASSERTED}, {literal(attribute)})"
+
+
+def says_all(attributes: Iterable[str]) -> Sql:
+    """Whether the statement itself spoke of every attribute."""
+    return f"size(array_except({texts(attributes)}, {ASSERTED})) = 0"
 
 
 def whose(word: Sql) -> Sql:

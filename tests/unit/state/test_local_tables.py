@@ -29,7 +29,7 @@ def test_where_there_is_none_or_it_lies_elsewhere_nothing_is_told(tmp_path: Path
 
 
 def test_a_path_with_a_scheme_is_not_of_this_disk() -> None:
-    assert all(map(is_local, ("/lake/bronze", "lake")))
+    assert all(map(is_local, ("/lake/bronze", "lake", "/data/by day:/lake")))
     assert not any(map(is_local, ("abfss://lake", "dbfs:/lake", "file:/lake")))
 
 
