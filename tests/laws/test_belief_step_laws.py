@@ -51,7 +51,7 @@ from tests.support.histories import (
     statement,
     thing,
 )
-from tests.support.random_rules import RUNS, as_text, by, random_rules, text
+from tests.support.random_rules import RUNS, as_text, by, hash_of_words, random_rules, text
 
 SEED = int(os.environ.get("KARAT_SEED", "20260304"))
 ENTITIES, IN_TURN = 80, 200
@@ -171,6 +171,7 @@ def _played(
         assert judged is not None
         held = _applied(held, judged, ground)
         assert by(held["history"], "bk", "valid_from") == by(belief_history(evidence, terms, rules, known_at=now), "bk", "valid_from"), run
+        assert all(row["because_hash"] == hash_of_words(row["because"]) for row in held["history"]), run
         assert _present(held["current"]) == _present([row for row in held["history"] if row["is_current"]]), run
         assert _who_differs(held["conflicts"]) == {
             (row["bk"], row["attribute"]): text(row["value"]) for row in conflicts(evidence, terms, rules, known_at=now)
@@ -224,7 +225,7 @@ def _merged(held: list[Row], acts: list[Row], identity: tuple[str, ...]) -> list
 
 
 def _present(rows: list[Row]) -> dict[tuple[str, ...], Any]:
-    period = {"valid_from", "valid_to", "is_current"}
+    period = {"valid_from", "valid_to", "is_current", "because_hash"}
     return by([{name: value for name, value in row.items() if name not in period} for row in rows], "bk")
 
 

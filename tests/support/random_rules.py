@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 from karat.config.rules import Authority, Group, Rule
@@ -38,7 +39,18 @@ def _sources(dice: random.Random) -> dict[str, int] | None:
 
 def by(rows: Any, *identity: str) -> dict[tuple[str, ...], Mapping[str, Any]]:  # noqa: ANN401  (rows of either side)
     """Rows by what identifies them, without what only Spark has."""
-    return {tuple(str(row[name]) for name in identity): {name: value for name, value in row.items() if name != "sk"} for row in rows}
+    told = [{name: value for name, value in row.items() if name not in {"sk", "because_hash"}} for row in rows]
+    return {tuple(str(row[name]) for name in identity): row for row in told}
+
+
+def hash_of_words(because: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """What a history's row must note of its `because`."""
+    words = [f"{name}={word['record_hash'].hex().upper()}@{_micros(word['source_event_ts'])}" for name, word in because.items()]
+    return sha256("|".join(sorted(words)).encode()).digest()
+
+
+def _micros(at: datetime) -> int:
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def as_text(receipt: Mapping[str, Any]) -> Row:

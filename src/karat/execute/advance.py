@@ -28,7 +28,7 @@ from karat.temporal.columns import BK, COPIES, SK, SOURCE_EFFECTIVE_TO, SOURCE_S
 from karat.temporal.difference import only_inserts
 from karat.temporal.moments import moment, roughly
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among
-from karat.temporal.sql import Sql, some
+from karat.temporal.sql import Sql
 
 FEW = 500_000
 """Up to here a batch's keys are broadcast."""
@@ -278,7 +278,7 @@ def _picked_anew(named: Sequence[bytes], ground: Ground) -> DataFrame | None:
         return None
     terms, entity = ground.terms, ground.entity
     ground.evidence_is_written()
-    said_of_it = some([of_keys(named)] + ([f"{BK} IS NULL"] if terms.swept else []))
+    said_of_it = of_keys(named, or_of_none=terms.swept)
     history = picked(ground.tables, entity.assertions, said_of_it, assertions_schema(terms))
     held = None if history is None else picked(ground.tables, entity.timeline, of_keys(named), timeline_schema(terms))
     return None if history is None or held is None else ground.differences(timeline(history, terms), held)

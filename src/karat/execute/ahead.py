@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from karat.config.names import TableName
 from karat.execute.beside import beside
 from karat.execute.delta import DeltaTables
-from karat.execute.pace import interpreted
+from karat.execute.pace import interpreted, planned_once
 from karat.state.local_tables import local_files
 from karat.temporal.columns import BK
 
@@ -30,7 +30,7 @@ def logs_read_ahead(tables: DeltaTables, written: Sequence[TableName], searched:
 
     def read() -> None:
         for name in filter(apart.exists, (*written, *searched)):
-            with interpreted(apart.session, few=_has_few_files(name, apart)):
+            with planned_once(apart.session), interpreted(apart.session, few=_has_few_files(name, apart)):
                 apart.extent(name)
         for name in filter(apart.exists, searched):
             apart.read(name).where(F.col(BK).isNull()).inputFiles()

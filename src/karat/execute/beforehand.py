@@ -36,7 +36,7 @@ from karat.temporal.columns import (
 )
 from karat.temporal.moments import from_micros, moment, roughly
 from karat.temporal.sketch import FEW_KEYS, may_be_among
-from karat.temporal.sql import Sql, every, some
+from karat.temporal.sql import Sql, every
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def prior_of(near: DataFrame, untold: Untold, tally: Tally, ground: Ground) -> D
 def prior_in_evidence(stamped: DataFrame, tally: Tally, ground: Ground) -> DataFrame:
     """What was ever said about keys with something left unsaid, and about few others. Grain: as the evidence."""
     if tally.named:
-        found = _evidence_picked(some([of_keys(tally.named)] + ([f"{BK} IS NULL"] if ground.terms.swept else [])), ground)
+        found = _evidence_picked(of_keys(tally.named, or_of_none=ground.terms.swept), ground)
         if found is not None:
             return found
     evidence = ground.evidence

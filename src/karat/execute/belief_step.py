@@ -1,6 +1,6 @@
 """One step of a belief: from the evidence of one batch to that of a later one, for whom it concerns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial, reduce
 
@@ -94,7 +94,9 @@ def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judge
         return None
     if concerned.keys is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(1 + concerned.read // ROWS_PER_PARTITION))
-    forms = [(history_form(subject), belief.history), (conflicts_form(subject), belief.conflicts)]
+    whole = history_form(subject)
+    # whoever is judged anew is compared with all that is held; else what a hash tells is not read
+    forms = [(replace(whole, told=()) if step.since is None else whole, belief.history), (conflicts_form(subject), belief.conflicts)]
     forms += [(belief_form(subject), belief.table)] if compare_present else []
     # what is held is needed only where what was said has been judged, and is looked up while that is looked up and planned
     look_up = partial(_held, concerned, forms, tables.apart())  # apart: what is interpreted here must not be there

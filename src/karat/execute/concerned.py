@@ -130,7 +130,8 @@ class Concerned:
         if found is not None:
             return found
         since = self.since and roughly(self.since, self.reached)
-        rows = _recent(tables.read(table), form, since).select(*(col(name) for name in form.columns))
+        everything = tables.read(table)
+        rows = _as_compared(_recent(everything, form, since), form, everything.schema)
         # little of much: the search is one thing, what is made of its finds another
         return rows if self.keys is None else _recent(kept(_about(rows, self.keys, self.near), now=True), form, self.since)
 
@@ -139,15 +140,17 @@ class Concerned:
         if not self.named:
             return None
         ends = [] if self.since is None or form.start is None else [f"{VALID_TO} IS NULL OR {not_before(VALID_TO, self.since)}"]
-        types = {field.name: field for field in tables.schema(table)}
-        return picked(tables, table, every([of_keys(self.named), *ends]), T.StructType([types[name] for name in form.columns]))
+        schema = tables.schema(table)
+        read = T.StructType([schema[name] for name in form.columns if name not in form.told])
+        found = picked(tables, table, every([of_keys(self.named), *ends]), read)
+        return None if found is None else _as_compared(found, form, schema)
 
     def differing(self, fresh: DataFrame, held: DataFrame | None, form: Form) -> tuple[DataFrame, Form]:
         """What is to be done to the held rows."""
         if held is None:
             return only_inserts(fresh, form), form
         recent = _recent(fresh, form, self.since).select(*(col(name) for name in form.columns))
-        return acts_between(recent, held, form, since=self.since), form
+        return acts_between(recent, held, form, form.told, self.since), form
 
 
 def subject_of(terms: Terms) -> Subject:
@@ -210,6 +213,12 @@ def _evidence_picked(concerned: Concerned, ground: Ground) -> DataFrame | None:
     bounds += [] if concerned.heard_from is None else [not_before(EVENT_TS, concerned.heard_from)]
     columns = [field for field in assertions_schema(ground.terms) if field.name not in BESIDE_THE_POINT]
     return picked(ground.tables, ground.belief.entity.assertions, every(bounds), T.StructType(columns))
+
+
+def _as_compared(held: DataFrame, form: Form, schema: T.StructType) -> DataFrame:
+    """Held rows without what another column tells; it stays empty. Grain: unchanged."""
+    columns = [F.lit(None).cast(schema[name].dataType).alias(name) if name in form.told else col(name) for name in form.columns]
+    return held.select(*columns)
 
 
 def _recent(rows: DataFrame, form: Form, since: datetime | None) -> DataFrame:

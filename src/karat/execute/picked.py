@@ -18,7 +18,7 @@ from karat.execute.awaited import awaited
 from karat.execute.delta import DeltaTables
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
-from karat.temporal.columns import SK
+from karat.temporal.columns import BK, SK
 from karat.temporal.moments import micros_of
 from karat.temporal.sql import Sql
 
@@ -48,14 +48,17 @@ def picked(tables: DeltaTables, name: TableName, where: Sql, schema: T.StructTyp
             return kept(rows, now=True)
 
 
-def of_keys(keys: Iterable[bytes]) -> Sql:
-    """Whether a row is about one of the keys, by `sk`."""
+def of_keys(keys: Iterable[bytes], *, or_of_none: bool = False) -> Sql:
+    """Whether a row is about one of the keys, by `sk`; or about none, as what a source says of everything is."""
+    if or_of_none:  # a join is one of all conditions, none of several
+        return f"{SK} IN ({', '.join(map(_bytes, keys))}) OR {BK} IS NULL"
     return one_of(SK, keys)
 
 
 def one_of(column: str, values: Iterable[bytes]) -> Sql:
     """Whether a column's bytes are among these."""
-    return f"{column} IN ({', '.join(map(_bytes, values))})"
+    rows = ", ".join(f"({_bytes(value)})" for value in values)  # joined to: a list would be looked through for every row
+    return f"{column} IN (SELECT value FROM (VALUES {rows}) AS wanted(value))"  # noqa: S608  (bytes of our own)
 
 
 def not_before(column: str, at: datetime) -> Sql:

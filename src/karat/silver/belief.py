@@ -37,6 +37,7 @@ from karat.temporal.columns import (
     AT,
     BATCH_SEQ,
     BECAUSE,
+    BECAUSE_HASH,
     BK,
     IS_CURRENT,
     IS_DELETED,
@@ -50,7 +51,7 @@ from karat.temporal.columns import (
 )
 from karat.temporal.moments import moment
 from karat.temporal.sql import Sql, literal
-from karat.temporal.whose import WHOSE_BY_ATTRIBUTE, whose
+from karat.temporal.whose import WHOSE_BY_ATTRIBUTE, hash_of_words, whose
 from karat.temporal.windows import all_of
 
 BECAUSE_TYPE = WHOSE_BY_ATTRIBUTE.simpleString()
@@ -103,7 +104,7 @@ def periods(moments: DataFrame, subject: Subject) -> DataFrame:
         F.col(AT).alias(VALID_FROM),
         ends.alias(VALID_TO),
         ends.isNull().alias(IS_CURRENT),
-    )
+    ).withColumn(BECAUSE_HASH, F.expr(hash_of_words(BECAUSE)))
 
 
 def believed_moments(statements: DataFrame, subject: Subject, rule: Rule, known_batch: int | None = None) -> DataFrame:

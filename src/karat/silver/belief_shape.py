@@ -6,7 +6,7 @@ from karat.silver.belief import belief_columns
 from karat.silver.conflicts import SAYS
 from karat.silver.restatement import AFTER, BEFORE, CAUSE, CHANGED
 from karat.silver.words import Subject
-from karat.temporal.columns import BECAUSE, BK, IS_CURRENT, IS_DELETED, RULE_VERSION, SK, VALID_FROM, VALID_TO
+from karat.temporal.columns import BECAUSE, BECAUSE_HASH, BK, IS_CURRENT, IS_DELETED, RULE_VERSION, SK, VALID_FROM, VALID_TO
 from karat.temporal.difference import Form
 from karat.temporal.whose import WHOSE_BY_ATTRIBUTE
 
@@ -18,7 +18,7 @@ _OWNED: dict[str, T.DataType] = {
     BK: _TEXT,
     SK: _BYTES,
 }
-_PERIOD: dict[str, T.DataType] = {VALID_FROM: _TIME, VALID_TO: _TIME, IS_CURRENT: _FLAG}
+_PERIOD: dict[str, T.DataType] = {VALID_FROM: _TIME, VALID_TO: _TIME, IS_CURRENT: _FLAG, BECAUSE_HASH: _BYTES}
 _RECEIPT: dict[str, T.DataType] = {
     BK: _TEXT,
     SK: _BYTES,
@@ -70,7 +70,7 @@ def belief_form(subject: Subject) -> Form:
 
 def history_form(subject: Subject) -> Form:
     """One row per entity and start of a period."""
-    return Form((*belief_columns(subject), *_PERIOD), (SK, VALID_FROM), IS_CURRENT, VALID_FROM)
+    return Form((*belief_columns(subject), *_PERIOD), (SK, VALID_FROM), IS_CURRENT, VALID_FROM, (BECAUSE,))
 
 
 def conflicts_form(subject: Subject) -> Form:

@@ -90,6 +90,8 @@ VALID_TO: Final = "valid_to"
 RULE_VERSION: Final = "rule_version"
 BECAUSE: Final = "because"
 """For each believed attribute: the statement it rests on."""
+BECAUSE_HASH: Final = "because_hash"
+"""sha2-256 of `because`: rows are compared by it, so that `because`, the widest column by far, need not be read."""
 
 TRUNCATE: Final = "t"
 """The op of a source's statement that everything it had is gone."""

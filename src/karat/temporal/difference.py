@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from karat.temporal.columns import ACT, Names, quoted
 from karat.temporal.moments import micros_of
-from karat.temporal.sql import Sql
+from karat.temporal.sql import Sql, every
 
 WAS_LIVE = "__karat_was_live"
 """Working: whether the held row an act is about is among the live ones, which are kept apart."""
@@ -26,6 +26,8 @@ class Form:
     """The flag by which live rows are kept apart from the others."""
     start: str | None = None
     """The column of the identity that says where a row's period begins."""
+    told: Names = ()
+    """Columns that another one tells of: where that is the same, so are they, and held ones need not be read."""
 
 
 def acts_between(fresh: DataFrame, held: DataFrame, form: Form, unseen: Iterable[str] = (), since: datetime | None = None) -> DataFrame:
@@ -62,11 +64,12 @@ def only_inserts(fresh: DataFrame, form: Form) -> DataFrame:
 
 
 def _differs(names: Sequence[str], rows: DataFrame) -> Sql:
-    """Side by side as two structs; maps cannot be compared, their sorted entries can."""
+    """Column by column: of structs Spark makes the order anew for every row. Maps cannot be compared, their sorted entries can."""
     maps = {field.name for field in rows.schema if isinstance(field.dataType, T.MapType)}
-    sides = [", ".join(_comparable(f"{side}.{quoted(name)}", is_map=name in maps) for name in names) for side in ("old", "new")]
-    return f"NOT (struct({sides[0]}) <=> struct({sides[1]}))" if names else "false"
 
+    def value(side: str, name: str) -> Sql:
+        held = f"{side}.{quoted(name)}"
+        return f"array_sort(map_entries({held}))" if name in maps else held
 
-def _comparable(value: Sql, *, is_map: bool) -> Sql:
-    return f"array_sort(map_entries({value}))" if is_map else value
+    same = every(f"{value('old', name)} <=> {value('new', name)}" for name in names)
+    return f"NOT ({same})"

@@ -28,6 +28,17 @@ def says_all(attributes: Iterable[str]) -> Sql:
     return f"size(array_except({texts(attributes)}, {ASSERTED})) = 0"
 
 
+def text_of_words(words: Sql) -> Sql:
+    """Whose words they are, attribute by attribute, as one text. A record's hash covers its source, but not the time it counts from."""
+    word = "concat(word.key, '=', hex(word.value.record_hash), '@', unix_micros(word.value.source_event_ts))"
+    return f"array_join(array_sort(transform(map_entries({words}), word -> {word})), '|')"
+
+
+def hash_of_words(words: Sql) -> Sql:
+    """sha2-256 of that text."""
+    return f"unhex(sha2({text_of_words(words)}, 256))"
+
+
 def whose(word: Sql) -> Sql:
     """Whose word it is, of a word that has `source_system`, `at` and `record_hash`; null where there is none."""
     fields = f"'source_system', {word}.source_system, 'source_event_ts', {word}.at, 'record_hash', {word}.record_hash"
