@@ -33,7 +33,7 @@ from karat.silver.belief_shape import belief_schema, conflicts_schema, history_s
 from karat.state.commits import Commit, Written
 from karat.state.rules_used import check_unedited
 from karat.telemetry.events import Rows
-from karat.temporal.columns import BECAUSE_HASH, BK, IS_CURRENT, VALID_FROM, VALID_TO
+from karat.temporal.columns import BK, IS_CURRENT, VALID_FROM, VALID_TO
 
 _MIRRORED = re.compile(r"batch (\d+), rule version (\d+)")
 
@@ -84,6 +84,7 @@ def mend(belief: Belief, world: World) -> None:
     if judged is None:
         return
     seat = _seat(belief, tables, world)
+    _prepare(seat)
     end = Reached(judged.step.until, judged.step.rule.version)
     with present_beside(seat, judged, end) as present:
         _written(seat, judged, end, present)
@@ -119,8 +120,6 @@ def _reached(seat: Seat, mirrored: str | None) -> Reached | None:
     standing = seat.history
     lacking = not all(seat.tables.exists(table) for table in (seat.belief.table, seat.belief.conflicts))
     if lacking or "batch" not in standing.position or standing.position["evidence"] != seat.made_at:
-        return None
-    if BECAUSE_HASH not in seat.tables.schema(seat.belief.history).names:  # made before rows were compared by it: once more from nothing
         return None
     reached = Reached(int(standing.position["batch"]), int(standing.position["rule"]))
     if reached.batch > seat.latest:

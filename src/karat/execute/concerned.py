@@ -216,9 +216,10 @@ def _evidence_picked(concerned: Concerned, ground: Ground) -> DataFrame | None:
 
 
 def _as_compared(held: DataFrame, form: Form, schema: T.StructType) -> DataFrame:
-    """Held rows without what another column tells; it stays empty. Grain: unchanged."""
-    columns = [F.lit(None).cast(schema[name].dataType).alias(name) if name in form.told else col(name) for name in form.columns]
-    return held.select(*columns)
+    """Held rows without what another column tells; that stays empty, and so does what the table was made without. Grain: unchanged."""
+    types = {field.name: field.dataType for field in schema}
+    read = types.keys() - set(form.told)
+    return held.select(*(col(name) if name in read else F.lit(None).cast(types.get(name, "void")).alias(name) for name in form.columns))
 
 
 def _recent(rows: DataFrame, form: Form, since: datetime | None) -> DataFrame:
