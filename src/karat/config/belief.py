@@ -12,7 +12,7 @@ from karat.config.names import checked_identifier
 from karat.config.rules import By
 from karat.config.setting import Setting, Text
 
-BELIEF_COLUMNS = frozenset(["bk", "sk", "is_deleted", "rule_version", "because", "valid_from", "valid_to", "is_current"])
+BELIEF_COLUMNS = frozenset(["bk", "sk", "is_deleted", "rule_version", "because", "valid_from", "valid_to", "is_current", "because_hash"])
 """Column names Karat gives its own meaning to in belief tables."""
 BESIDE_THE_KEY = BELIEF_COLUMNS | frozenset(
     ["changed", "before", "after", "cause", "rule_version_before", "run_id", "restated_at", "attribute", "value", "says"]

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from karat.config.belief import BELIEF_COLUMNS, BESIDE_THE_KEY
 from karat.config.load import load
 from karat.config.problems import ConfigProblems
 from karat.config.resolved import Belief
 from karat.plan.build import build_plan
+from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema, restatements_schema
+from karat.silver.words import Subject
 from tests.support.beliefs import RULES, declare
 from tests.support.entities import CUSTOMER, entity_project
 
@@ -94,6 +97,21 @@ def test_a_list_of_sources_ranks_the_first_highest_and_times_are_utc(tmp_path: P
         "silver.customer_restatements",
         "silver.customer_conflicts",
     ]
+
+
+def test_every_column_of_a_beliefs_tables_has_a_name_no_attribute_may_have() -> None:
+    nobody = Subject((), {}, ())
+    assert {*belief_schema({}, nobody).names, *history_schema({}, nobody).names} == BELIEF_COLUMNS
+    assert {*restatements_schema({}).names, *conflicts_schema({}).names} <= BESIDE_THE_KEY
+
+
+@pytest.mark.parametrize("taken", ["because_hash", "Valid_From"])
+def test_an_attribute_of_such_a_name_is_refused_with_the_way_out(tmp_path: Path, taken: str) -> None:
+    entity = {**CUSTOMER, "attributes": {**CUSTOMER["attributes"], taken: "string"}}
+    rules = with_groups(all={"attributes": [*EVERYTHING["attributes"], taken]})
+    message = problem(tmp_path, rules, entity)
+    assert f"the entity's column {taken} has a name that belief tables give their own meaning" in message
+    assert "call it otherwise in the entity and use `map`" in message
 
 
 def test_what_is_left_out_means_everybody_at_the_rank_of_the_statement(tmp_path: Path) -> None:
