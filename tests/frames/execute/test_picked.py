@@ -100,6 +100,16 @@ def test_ten_thousand_keys_can_be_named(tables: DeltaTables) -> None:
     assert len(_said(picked(tables, TABLE, of_keys(keys), SCHEMA))) == 1
 
 
+def test_what_is_said_of_everything_is_picked_beside_keys(spark: SparkSession, tmp_path: Path) -> None:
+    whom = T.StructType([T.StructField("bk", T.StringType()), T.StructField("sk", T.BinaryType())])
+    said = _tables(spark, tmp_path, whom)
+    said.append(said.session.sql("SELECT * FROM VALUES ('a', X'01'), ('b', X'02'), (NULL, NULL) AS t(bk, sk)"), TABLE, _commit(1))
+    for or_of_none, expected in ((False, {"a"}), (True, {"a", None})):
+        rows = picked(said, TABLE, of_keys([b"\x01"], or_of_none=or_of_none), whom)
+        assert rows is not None
+        assert {row["bk"] for row in rows.collect()} == expected
+
+
 def test_where_it_cannot_be_read_that_way_there_is_no_answer(spark: SparkSession, tmp_path: Path) -> None:
     named = T.StructType([T.StructField("sk", T.BinaryType()), T.StructField("a b", T.StringType())])
     mapped = _tables(spark, tmp_path, named)
