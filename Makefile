@@ -9,7 +9,7 @@ UV ?= uv
 PYTEST_ARGS ?=
 BIN := .venv/bin
 STAMP = .venv/.installed-$(shell cat requirements/dev.txt pyproject.toml | sha256sum | cut -c1-16)
-JARS := .venv/.jars-$(shell sha256sum < src/karat/execute/jars.txt | cut -c1-16)
+JARS := .venv/.jars-$(shell sha256sum < src/karat/lake/jars.txt | cut -c1-16)
 say = @printf '\033[1m%s\033[0m\n' "$(1)"
 
 .PHONY: help setup test lint types unit frames laws flows demo bench docs pins clean

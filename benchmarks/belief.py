@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from karat.config.settings import SparkSettings
-from karat.execute.session import build_session
+from karat.lake.session import build_session
 from karat.temporal.moments import from_micros
 
 BELIEF = {

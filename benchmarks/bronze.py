@@ -29,14 +29,14 @@ from karat.bronze.arrival import complete_as_said
 from karat.bronze.difference import differences
 from karat.bronze.identity import HASH_FORMAT, identified, with_hashes
 from karat.bronze.shape import assertion_columns, timeline_columns
-from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
 from karat.config.settings import SparkSettings
-from karat.execute.delta import DeltaTables
 from karat.execute.evidence import prepare, terms_of
-from karat.execute.session import build_session
+from karat.lake.delta import DeltaTables
+from karat.lake.session import build_session
 from karat.state.commits import Commit
 from karat.temporal.columns import CORRECTS
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import micros_of
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def prepared(spark: SparkSession, folder: Path, size: Size) -> Bench:
     return bench
 
 
-def in_turn(said: DataFrame, size: Size, terms: Terms) -> DataFrame:
+def in_turn(said: DataFrame, size: Size, terms: EntitySchema) -> DataFrame:
     """The versions of statements a step apart that each say something else: the next one ends it. As `timeline` has them, and sooner.
 
     Grain: one row per statement; that they are the same is looked at for some of the keys.

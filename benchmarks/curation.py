@@ -22,11 +22,11 @@ from pyspark.sql import functions as F
 from karat import Project
 from karat.config.resolved import CuratedTable
 from karat.config.settings import SparkSettings
-from karat.execute import delta
-from karat.execute.delta import DeltaTables
-from karat.execute.session import build_session
-from karat.execute.tables import Layout, Merge
-from karat.silver.shape import target_schema
+from karat.curation.shape import target_schema
+from karat.lake import delta
+from karat.lake.delta import DeltaTables
+from karat.lake.session import build_session
+from karat.lake.tables import Layout, Merge
 from karat.state.commits import Commit, Written
 from karat.temporal.columns import DIFF_HASH, PK_HASH
 from karat.temporal.hashing import hash_of

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from karat.config.settings import SparkSettings
-from karat.execute.session import build_session
+from karat.lake.session import build_session
 
 LONG_LIVED = "-XX:TieredStopAtLevel=4"
 """The profile for short runs keeps to the fast compiler; a session that lives for minutes earns the better one."""

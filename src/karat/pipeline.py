@@ -7,7 +7,7 @@ execute   stages become commits                 karat.execute   the only room th
   contract  rows admitted or refused, and why   karat.contract  pure
   bronze    evidence, and the timeline of it    karat.bronze    pure
   silver    what one source says, what is believed   karat.silver    pure
-  tables    one commit, with its checkpoint     karat.execute.delta
+  tables    one commit, with its checkpoint     karat.lake.delta
 state     a mirror of what the lake says        karat.state
 telemetry what happened, as typed events        karat.telemetry
 """
@@ -17,11 +17,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from karat.config.resolved import Config
-from karat.execute.books import recorded
-from karat.execute.runner import Ended, execute
-from karat.execute.world import World
+from karat.curation.books import recorded
+from karat.lake.context import RunContext
 from karat.plan.build import Plan, build_plan
 from karat.plan.stages import Curate
+from karat.runner.run import Ended, execute
 from karat.telemetry.sinks import Sink
 
 
@@ -30,7 +30,7 @@ def plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = 
     return build_plan(config, watermarks, select, now)
 
 
-def run(stages: Plan, world: World, sink: Sink) -> Ended:
+def run(stages: Plan, world: RunContext, sink: Sink) -> Ended:
     """Act: walk exactly the stages that were planned, each from where the lake's own commits say it stands."""
     books = [stage.table.books for stage in stages.stages if isinstance(stage, Curate)]
     return execute(stages, replace(world, recorded=recorded(world, books)), sink)

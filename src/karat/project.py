@@ -16,13 +16,13 @@ from karat.config.names import is_path, lake_path, table_name
 from karat.config.resolved import Config
 from karat.config.secrets import revealed
 from karat.errors import ConfigError, KaratError
-from karat.execute.delta import DeltaTables
-from karat.execute.runner import Result
-from karat.execute.session import build_session
-from karat.execute.world import RunStamp, World
 from karat.inspect.history import belief_named, entity_named
 from karat.inspect.positions import check_rules, positions
+from karat.lake.context import RunContext, RunStamp
+from karat.lake.delta import DeltaTables
+from karat.lake.session import build_session
 from karat.plan.build import Plan
+from karat.runner.run import Result
 from karat.state.address import state_url
 from karat.state.writer import StateWriter
 from karat.telemetry.events import Rows, Status
@@ -137,7 +137,7 @@ class Project:
 
     def as_of(self, belief: str, valid_at: datetime | None = None, known_at: datetime | None = None) -> "DataFrame":
         """What was believed of a whole table: to be true at `valid_at` (default: the latest), by what was known at `known_at` (now)."""
-        from karat.execute.as_of import believed_as_of  # noqa: PLC0415
+        from karat.belief.as_of import believed_as_of  # noqa: PLC0415
 
         valid = None if valid_at is None else in_utc(valid_at)
         return believed_as_of(belief_named(self.config, belief), self._world().tables(), in_utc(known_at), valid)
@@ -189,8 +189,8 @@ class Project:
                 done += [chore for _, chore in chores(kept, world.tables(), retention_hours=retention_hours)]
         return done
 
-    def _world(self, now: datetime | None = None) -> World:
-        return World(self.config, self.spark, _stamp(now))
+    def _world(self, now: datetime | None = None) -> RunContext:
+        return RunContext(self.config, self.spark, _stamp(now))
 
     def close(self) -> None:
         """Stop the session if this project built it."""

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from karat.belief.as_of import Question, answered
+from karat.belief.schema import history_schema
 from karat.config.names import TableName
 from karat.config.resolved import Belief
-from karat.execute.as_of import Question, answered
 from karat.reference import belief_history, believed
-from karat.silver.belief_shape import history_schema
 from karat.state.commits import Checkpoint
 from tests.support.histories import (
     ARRIVED,

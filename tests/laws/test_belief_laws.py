@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from karat.belief.candidates import Subject
+from karat.belief.conflicts import conflicts
+from karat.belief.resolution import as_of
 from karat.bronze.overtaken import not_overtaken
 from karat.bronze.timeline import statements
 from karat.config.rules import in_force
 from karat.reference import believed
 from karat.reference import conflicts as reference_conflicts
-from karat.silver.belief import as_of
-from karat.silver.conflicts import conflicts
-from karat.silver.words import Subject
 from karat.temporal.moments import moment
 from tests.support.histories import (
     ARRIVED,
@@ -33,7 +33,7 @@ from tests.support.histories import (
 from tests.support.random_rules import RUNS, by, random_rules, text
 
 if TYPE_CHECKING:
-    from karat.bronze.terms import Terms
+    from karat.temporal.entity_schema import EntitySchema
 
 SEED = int(os.environ.get("KARAT_SEED", "20260303"))
 ENTITIES = 110
@@ -87,7 +87,7 @@ class Lake:
 
     def __init__(self, evidence: DataFrame) -> None:
         self.evidence = evidence
-        self.terms: Terms = spark_terms(propagate=False)
+        self.terms: EntitySchema = spark_terms(propagate=False)
         self.subject = Subject(tuple(self.terms.key), self.terms.attributes, self.terms.sources)
 
     def asked(self, known_at: datetime, valid_at: datetime | None) -> DataFrame:

@@ -16,22 +16,22 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from karat.belief.concerned import Ground, Step
+from karat.belief.schema import belief_schema, conflicts_schema, history_schema
+from karat.belief.step import Judged, judge
 from karat.bronze.continuation import Past
-from karat.bronze.terms import Terms
 from karat.config.names import TableName
 from karat.config.resolved import Belief
 from karat.config.rules import Rule, in_force
 from karat.execute.advance import Arrivals, carried_on, versions_near
 from karat.execute.advance import Ground as BronzeGround
-from karat.execute.belief_step import Judged, judge
-from karat.execute.concerned import Ground, Step
 from karat.execute.spoken import Spoken
-from karat.execute.world import RunStamp
-from karat.reference import Terms as ReferenceTerms
+from karat.lake.context import RunStamp
+from karat.reference import EntitySchema as ReferenceTerms
 from karat.reference import belief_history, conflicts, restatements
 from karat.reference import timeline as reference_timeline
-from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema
 from karat.temporal.columns import ACT, EVENT_TS, SK
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros
 from karat.temporal.sketch import bitmaps, sketched
 from tests.support.histories import (
@@ -144,7 +144,7 @@ def _spoken(arriving: DataFrame, ground: BronzeGround, batch: tuple[int, int]) -
     return Spoken(*batch, carried.keys, bitmaps(keys), None, carried.survey.count, since, carried.survey.heard_from, looks_back)
 
 
-def _ground(spark: SparkSession, rules: list[Rule], terms: Terms) -> Ground:
+def _ground(spark: SparkSession, rules: list[Rule], terms: EntitySchema) -> Ground:
     return Ground(Belief("thing", thing(), TABLE, tuple(rules)), terms, Frames(spark.newSession()))  # type: ignore[arg-type]
 
 

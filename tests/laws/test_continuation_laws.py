@@ -16,7 +16,6 @@ from pyspark.sql import types as T
 
 from karat.bronze.continuation import Past
 from karat.bronze.difference import SIGHTINGS
-from karat.bronze.loads import is_snapshot
 from karat.bronze.timeline import timeline
 from karat.config.names import TableName
 from karat.execute import advance
@@ -27,6 +26,7 @@ from karat.reference import timeline as reference_timeline
 from karat.temporal.columns import ACT, EVENT_TS, SK, SNAPSHOT_TS, col
 from karat.temporal.moments import from_micros
 from karat.temporal.sketch import bitmaps, sketched
+from karat.temporal.source_level import is_snapshot
 from tests.support.histories import (
     Row,
     arrived,

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from karat.bronze.continuation import Past
 from karat.bronze.repeats import BESIDE, VERSION, beside_absorbing, beside_versions, filled, is_filled, seen_again
-from karat.reference import Terms as ReferenceTerms
+from karat.reference import EntitySchema as ReferenceTerms
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
 from karat.temporal.columns import ACT

@@ -15,15 +15,15 @@ from pyspark.sql import functions as F
 
 from karat.bronze.arrival import leaves_unsaid, reconstructed
 from karat.bronze.continuation import Past
-from karat.bronze.terms import Terms
 from karat.config.names import TableName
 from karat.execute.advance import Ground
 from karat.execute.beforehand import near_versions, prior_of, told_by, untold_by
 from karat.execute.tally import Tally
-from karat.reference import Terms as ReferenceTerms
+from karat.reference import EntitySchema as ReferenceTerms
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
 from karat.temporal.columns import SK
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sketch import bitmaps, sketched
 from tests.support.histories import (
     BORN,
@@ -81,7 +81,7 @@ def test_whoever_came_back_to_the_past_is_heard_from_where_his_words_begin(spark
     assert _played(spark, tmp_path, runs, (reference_terms(propagate=False), ours)) == (2, 1)
 
 
-def _played(spark: SparkSession, folder: Path, runs: list[list[Row]], both: tuple[ReferenceTerms, Terms]) -> tuple[int, int]:
+def _played(spark: SparkSession, folder: Path, runs: list[list[Row]], both: tuple[ReferenceTerms, EntitySchema]) -> tuple[int, int]:
     """Every run after the first, filled in both ways. How many keys the versions told enough about, and how many not."""
     terms, ours = both
     lake, behind = Lake(spark.newSession()), {}
@@ -138,7 +138,7 @@ def _said_of(entity: str, sources: list[str], dice: random.Random) -> list[Row]:
     return said + [row for row in said if dice.random() < 0.05]
 
 
-def _tally(frame: DataFrame, rows: list[Row], terms: Terms) -> Tally:
+def _tally(frame: DataFrame, rows: list[Row], terms: EntitySchema) -> Tally:
     """What a run knows about a batch before it lands."""
     keys, unsaid = frame.agg(sketched(F.col(SK)), sketched(F.when(leaves_unsaid(terms), F.col(SK)))).collect()[0]
     first = min(row["source_event_ts"] for row in rows)

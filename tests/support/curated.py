@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from karat.config.names import TableName
 from karat.config.resolved import CuratedTable, CurationBooks, OrderBy
-from karat.silver.shape import identified, shaped
+from karat.curation.shape import identified, shaped
 from karat.temporal.columns import ACT, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, col
 from karat.temporal.hashing import hash_of
 

@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from karat.bronze.shape import assertions_schema, timeline_schema
-from karat.bronze.terms import Terms, types_of
 from karat.config.entity import EntityDeclaration
 from karat.config.names import TableName
 from karat.config.resolved import Entity
-from karat.reference import Terms as ReferenceTerms
+from karat.reference import EntitySchema as ReferenceTerms
 from karat.reference import reconstruct
+from karat.temporal.entity_schema import EntitySchema, types_of
 
 Row = dict[str, Any]
 
@@ -47,8 +47,8 @@ def at(day: float) -> datetime:
     return BORN + timedelta(days=day)
 
 
-def spark_terms(*, propagate: bool, transaction: bool = False, sources: Sequence[str] = tuple(RANKS)) -> Terms:
-    return Terms(types_of({"id": "string"}), types_of(TYPES), tuple(sources), UNTRACKED, transaction, propagate)
+def spark_terms(*, propagate: bool, transaction: bool = False, sources: Sequence[str] = tuple(RANKS)) -> EntitySchema:
+    return EntitySchema(types_of({"id": "string"}), types_of(TYPES), tuple(sources), UNTRACKED, transaction, propagate)
 
 
 def reference_terms(*, propagate: bool, transaction: bool = False) -> ReferenceTerms:
@@ -181,12 +181,12 @@ def random_runs(dice: random.Random, *, entities: int, runs: int, world: str = "
     return handed
 
 
-def as_frame(spark: SparkSession, rows: Sequence[Row], terms: Terms, folder: Path) -> DataFrame:
+def as_frame(spark: SparkSession, rows: Sequence[Row], terms: EntitySchema, folder: Path) -> DataFrame:
     """Assertions as Spark reads them from a file: no Python worker has to start."""
     return as_table(spark, rows, assertions_schema(terms), folder)
 
 
-def as_versions(spark: SparkSession, rows: Sequence[Row], terms: Terms, folder: Path) -> DataFrame:
+def as_versions(spark: SparkSession, rows: Sequence[Row], terms: EntitySchema, folder: Path) -> DataFrame:
     """Versions likewise."""
     return as_table(spark, rows, timeline_schema(terms), folder)
 

@@ -20,8 +20,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from karat import Project
-from karat.execute import runner
-from karat.execute.delta import DeltaTables
+from karat.lake.delta import DeltaTables
+from karat.runner import run as runner
 
 
 class Fuse:

@@ -8,8 +8,6 @@ new       KYC  risk=high  @2                             says something
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.loads import is_snapshot
-from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     ATTR_HASH,
     EFFECTIVE_FROM,
@@ -22,13 +20,15 @@ from karat.temporal.columns import (
     SOURCE_SYSTEM,
     col,
 )
+from karat.temporal.entity_schema import EntitySchema
+from karat.temporal.source_level import is_snapshot
 
 _STATE = "__karat_state"
 _PLAIN = "__karat_plain"
 """Working: whether the statement is of the kind that can be said again: a complete row of an extract of its own time."""
 
 
-def keys_with_news(new: DataFrame, held: DataFrame, terms: Terms) -> DataFrame:
+def keys_with_news(new: DataFrame, held: DataFrame, terms: EntitySchema) -> DataFrame:
     """The keys about which something is said that the live versions do not show already. Grain: one row per key.
 
     For states whose inherited values are pinned: where they propagate, a repeat may be the later word for somebody else.

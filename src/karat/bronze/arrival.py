@@ -5,9 +5,6 @@ from pyspark.sql import functions as F
 
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, nobodys_word, with_inheritance
-from karat.bronze.loads import ROLE, SAID, as_facts, in_order
-from karat.bronze.order import ORDER_FILE, in_arrival
-from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,
@@ -30,6 +27,9 @@ from karat.temporal.columns import (
     TIME_BASIS,
     col,
 )
+from karat.temporal.entity_schema import EntitySchema
+from karat.temporal.order import ORDER_FILE, in_arrival
+from karat.temporal.source_level import ROLE, SAID, as_facts, in_order
 from karat.temporal.windows import all_of
 
 ARRIVES = "__karat_arrives"
@@ -45,7 +45,7 @@ def collapsed_copies(rows: DataFrame) -> DataFrame:
     return counted.where(F.col("__karat_copy") == 1).drop("__karat_copy")
 
 
-def leaves_unsaid(terms: Terms) -> Column:
+def leaves_unsaid(terms: EntitySchema) -> Column:
     """Whether a statement about a key is silent on any attribute: a partial, or a delete."""
     return leaves_something_unsaid(terms) & F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull()
 
@@ -60,7 +60,7 @@ def heard(prior: DataFrame) -> DataFrame:
     return prior.drop(*UNHEARD)
 
 
-def reconstructed(arriving: DataFrame, prior: DataFrame, terms: Terms) -> DataFrame:
+def reconstructed(arriving: DataFrame, prior: DataFrame, terms: EntitySchema) -> DataFrame:
     """The arriving rows with what they left unsaid, taken from the prior assertions about their keys and from each other.
 
     Grain: one row per arriving row. `prior` are rows of the assertions table, at least as much of them as is `heard`.

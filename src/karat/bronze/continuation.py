@@ -18,9 +18,6 @@ from pyspark.sql import functions as F
 
 from karat.bronze.facts import facts
 from karat.bronze.inheritance import SPEAKS
-from karat.bronze.loads import ROLE, SAID, is_snapshot
-from karat.bronze.order import ORDER_FILE, chronological, in_arrival
-from karat.bronze.terms import Terms
 from karat.bronze.timeline import SETTLED, versions
 from karat.temporal.columns import (
     ABSENT,
@@ -48,7 +45,10 @@ from karat.temporal.columns import (
     STATEMENT_HASH,
     TRUNCATE,
 )
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import moment
+from karat.temporal.order import ORDER_FILE, chronological, in_arrival
+from karat.temporal.source_level import ROLE, SAID, is_snapshot
 from karat.temporal.windows import all_of
 
 EARLIEST, LATEST = "__karat_earliest", "__karat_latest"
@@ -108,7 +108,7 @@ def still_matters() -> Column:
     return F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) >= F.col(EARLIEST))
 
 
-def is_tangled(terms: Terms) -> Column:
+def is_tangled(terms: EntitySchema) -> Column:
     """Of a held version beside its key's span: whether only the evidence can tell how it goes on."""
     touched = (F.col(EFFECTIVE_FROM) <= F.col(LATEST)) & (F.col(LAST_EVENT_TS) >= F.col(EARLIEST))
     falls_between = touched & (F.col(SEEN_COUNT) > 1)
@@ -118,7 +118,7 @@ def is_tangled(terms: Terms) -> Column:
     return F.col(WOKEN) | falls_between | comes_back | swept_later | inherits_anew
 
 
-def continued(held: DataFrame, new: DataFrame, terms: Terms) -> DataFrame:
+def continued(held: DataFrame, new: DataFrame, terms: EntitySchema) -> DataFrame:
     """The versions that follow from held ones, beside their keys' spans, and new statements. Grain: one row per version.
 
     For keys that are not tangled.

@@ -3,9 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.order import in_place
 from karat.bronze.shape import timeline_columns
-from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,
@@ -26,10 +24,12 @@ from karat.temporal.columns import (
     SOURCE_EFFECTIVE_TO,
     col,
 )
+from karat.temporal.entity_schema import EntitySchema
+from karat.temporal.order import in_place
 from karat.temporal.windows import all_of
 
 
-def facts(statements: DataFrame, terms: Terms) -> DataFrame:
+def facts(statements: DataFrame, terms: EntitySchema) -> DataFrame:
     """The first telling of each content, with how often it was told. Grain: one row per transaction and distinct content."""
     in_turn = Window.partitionBy(BK, ATTR_HASH).orderBy(PLACE)
     told = all_of(in_turn)

@@ -14,7 +14,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     ASSERTED,
     ATTR_HASH,
@@ -34,6 +33,7 @@ from karat.temporal.columns import (
     STATEMENT_HASH,
     quoted,
 )
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.hashing import NULL_TEXT, SEPARATOR, canonical, escape, text_of
 from karat.temporal.sql import Sql, every, literal
 
@@ -42,7 +42,7 @@ DELETED_TEXT = "__DELETED__"
 PAIR_SEPARATOR = "||"
 
 
-def told_apart(rows: DataFrame, terms: Terms) -> DataFrame:
+def told_apart(rows: DataFrame, terms: EntitySchema) -> DataFrame:
     """Each row with who it is about and what tells it from others. Grain: unchanged."""
     # an attribute that is no longer declared is on record still: nobody speaks of it any more
     retired = {name: F.lit(None).cast(kind) for name, kind in terms.attributes.items() if name not in rows.columns}
@@ -50,7 +50,7 @@ def told_apart(rows: DataFrame, terms: Terms) -> DataFrame:
     return complete.transform(identified, terms).transform(with_hashes, terms)
 
 
-def identified(rows: DataFrame, terms: Terms) -> DataFrame:
+def identified(rows: DataFrame, terms: EntitySchema) -> DataFrame:
     """Each row with its business key as one text and its surrogate; both null for a statement of the source itself."""
     texts = ", ".join(canonical(quoted(name), kind) for name, kind in terms.key.items())
     has_key = every(f"{quoted(name)} IS NOT NULL" for name in terms.key)
@@ -58,12 +58,12 @@ def identified(rows: DataFrame, terms: Terms) -> DataFrame:
     return rows.withColumns({BK: F.expr(bk), SK: F.expr(_sha256(bk))})
 
 
-def attribute_hash(terms: Terms) -> Column:
+def attribute_hash(terms: EntitySchema) -> Column:
     """The hash of the state in the row's attribute columns; a delete's covers the deletion alone."""
     return F.expr(_state_hash([_pair(name, terms.attributes[name]) for name in terms.tracked]))
 
 
-def with_hashes(rows: DataFrame, terms: Terms) -> DataFrame:
+def with_hashes(rows: DataFrame, terms: EntitySchema) -> DataFrame:
     """Each row with `statement_hash` and `record_hash`, and its `attr_hash` as far as its own words go."""
     pairs = {name: f"__karat_pair_{place}" for place, name in enumerate(sorted(terms.attributes))}
     paired = rows.selectExpr("*", *(f"{_pair(name, terms.attributes[name])} AS {pair}" for name, pair in pairs.items()))

@@ -12,8 +12,8 @@ are remembered, never what was itself inherited, so there is no chain of guesses
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.terms import Terms
 from karat.temporal.columns import AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, STATEMENT_HASH, quoted
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql, literal
 from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE, said, says_all
 
@@ -23,7 +23,7 @@ FILL = "__karat_fill"
 """Working: whether the statement is to be filled in."""
 
 
-def with_inheritance(statements: DataFrame, terms: Terms, fill: Column, *, copies: bool = False) -> DataFrame:
+def with_inheritance(statements: DataFrame, terms: EntitySchema, fill: Column, *, copies: bool = False) -> DataFrame:
     """The statements where `fill` holds with every attribute they left unsaid, and whose word it is.
 
     Needs `PLACE` and `SPEAKS`. Other statements, and everything that was said, stay as they are. With `copies`, there may be rows that
@@ -39,7 +39,7 @@ def with_inheritance(statements: DataFrame, terms: Terms, fill: Column, *, copie
     return taken.selectExpr(*kept, *filled, f"if({FILL}, {_whose(terms)}, {INHERITED}) AS {INHERITED}")
 
 
-def leaves_something_unsaid(terms: Terms) -> Column:
+def leaves_something_unsaid(terms: EntitySchema) -> Column:
     """Whether the statement is silent on any attribute."""
     return ~F.expr(says_all(terms.attributes))
 
@@ -57,7 +57,7 @@ def _word_on(attribute: str) -> Sql:
     return quoted(f"__karat_word_{attribute}")
 
 
-def _memories(terms: Terms) -> list[Sql]:
+def _memories(terms: EntitySchema) -> list[Sql]:
     """Each source's last word on each attribute before the row, as a word that replaces it, or a delete that wipes it."""
     earlier = f"(PARTITION BY {BK} ORDER BY {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     found = []
@@ -72,7 +72,7 @@ def _memories(terms: Terms) -> list[Sql]:
     return found
 
 
-def _taken(attribute: str, terms: Terms) -> Sql:
+def _taken(attribute: str, terms: EntitySchema) -> Sql:
     """The word a statement inherits: its own source's, else the latest of any; null when nobody spoke."""
     memories = [_memory(attribute, index) for index in range(len(terms.sources))]
     heard = [f"if({memory}.gone, NULL, {memory})" for memory in memories]
@@ -88,7 +88,7 @@ def _as_its_statement(attribute: str) -> Sql:
     return f"if({SPEAKS}, {_word_on(attribute)}, {first})"
 
 
-def _whose(terms: Terms) -> Sql:
+def _whose(terms: EntitySchema) -> Sql:
     """Attribute to the source, time and record of the word it was taken from; only for what was not said and is known."""
     entries = []
     for attribute in terms.attributes:

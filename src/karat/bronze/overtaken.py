@@ -10,12 +10,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from karat.bronze.inheritance import leaves_something_unsaid
-from karat.bronze.terms import Terms
 from karat.temporal.columns import BK, EVENT_TS, IS_DELETED, SNAPSHOT_TS, SOURCE_SYSTEM
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import moment
 
 
-def not_overtaken(assertions: DataFrame, terms: Terms, valid_at: datetime | None) -> DataFrame:
+def not_overtaken(assertions: DataFrame, terms: EntitySchema, valid_at: datetime | None) -> DataFrame:
     """The assertions that can still be somebody's last word at that time, or at the end of all time. Grain: unchanged."""
     if valid_at is None:
         return _without_overtaken(assertions, terms, F.lit(True))
@@ -23,12 +23,12 @@ def not_overtaken(assertions: DataFrame, terms: Terms, valid_at: datetime | None
     return _without_overtaken(spoken, terms, F.col(EVENT_TS) <= moment(valid_at))
 
 
-def heard_since(assertions: DataFrame, terms: Terms, since: datetime) -> DataFrame:
+def heard_since(assertions: DataFrame, terms: EntitySchema, since: datetime) -> DataFrame:
     """The assertions that can be somebody's last word just before a time or at any after it. Grain: unchanged."""
     return _without_overtaken(assertions, terms, F.col(EVENT_TS) < moment(since))
 
 
-def _without_overtaken(spoken: DataFrame, terms: Terms, in_time: Column) -> DataFrame:
+def _without_overtaken(spoken: DataFrame, terms: EntitySchema, in_time: Column) -> DataFrame:
     """Those that no complete statement of the same source, itself in time, comes after; statements about everything are left alone."""
     says_all = ~leaves_something_unsaid(terms) & ~F.col(IS_DELETED) & in_time
     latest = F.max(F.when(says_all, F.col(EVENT_TS))).over(Window.partitionBy(BK, SOURCE_SYSTEM))

@@ -23,7 +23,6 @@ from karat.bronze.continuation import Past
 from karat.bronze.difference import timeline_form
 from karat.bronze.inheritance import nobodys_word
 from karat.bronze.standing import still_hears
-from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     ACT,
     ATTR_HASH,
@@ -46,6 +45,7 @@ from karat.temporal.columns import (
     quoted,
 )
 from karat.temporal.difference import WAS_LIVE
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.whose import said
 
 VERSION, HEARD, TELLS = "__karat_version", "__karat_heard", "__karat_tells"
@@ -55,12 +55,12 @@ BESIDE = (VERSION, HEARD, TELLS)
 _FIRST, _FILE, _MATCHES = "__karat_first", "__karat_first_file", "__karat_matches"
 
 
-def can_be_told(past: Past, terms: Terms) -> bool:
+def can_be_told(past: Past, terms: EntitySchema) -> bool:
     """Whether a version is opened by just one statement at its own time, and shows how often it was seen."""
     return not (terms.swept or terms.shown_apart or past.unseen)
 
 
-def beside_versions(new: DataFrame, held: DataFrame, past: Past, terms: Terms) -> DataFrame:
+def beside_versions(new: DataFrame, held: DataFrame, past: Past, terms: EntitySchema) -> DataFrame:
     """Statements beside the versions that they opened when they first came. Grain: unchanged."""
     tells = F.expr(f"{SEEN_COUNT} = 1 AND {still_hears(terms, past)}")
     old = held.select(_version(terms), _heard(terms), tells.alias(TELLS))
@@ -72,7 +72,7 @@ def beside_versions(new: DataFrame, held: DataFrame, past: Past, terms: Terms) -
     return new.alias("new").hint("merge").join(old, F.expr(f"{same} AND {comes_after}"), "left")
 
 
-def beside_absorbing(new: DataFrame, former: DataFrame, held: DataFrame, past: Past, terms: Terms) -> DataFrame:
+def beside_absorbing(new: DataFrame, former: DataFrame, held: DataFrame, past: Past, terms: EntitySchema) -> DataFrame:
     """Statements that opened none beside the versions that have absorbed them, given their former arrivals. Grain: unchanged.
 
     `held` are all versions of these keys that reach the statements' times.
@@ -93,12 +93,12 @@ def beside_absorbing(new: DataFrame, former: DataFrame, held: DataFrame, past: P
     return one.dropDuplicates([RECORD_HASH]).drop(_MATCHES, _FIRST, _FILE)
 
 
-def is_filled(terms: Terms) -> Column:
+def is_filled(terms: EntitySchema) -> Column:
     """Of a copy beside its version: whether all it leaves unsaid is told."""
     return ~leaves_unsaid(terms) | F.coalesce(TELLS, F.lit(False))
 
 
-def filled(copies: DataFrame, terms: Terms) -> DataFrame:
+def filled(copies: DataFrame, terms: EntitySchema) -> DataFrame:
     """Copies beside their versions, with what they leave unsaid as it was heard. Grain: unchanged."""
     unsaid = leaves_unsaid(terms)
     heard = {name: F.when(unsaid & ~F.expr(said(name)), F.col(HEARD)[name]).otherwise(col(name)) for name in terms.attributes}
@@ -107,7 +107,7 @@ def filled(copies: DataFrame, terms: Terms) -> DataFrame:
     return copies.withColumns(heard).drop(*BESIDE)
 
 
-def seen_again(copies: DataFrame, terms: Terms) -> DataFrame:
+def seen_again(copies: DataFrame, terms: EntitySchema) -> DataFrame:
     """The acts on the versions beside which copies stand. Grain: one row per version."""
     form = timeline_form(terms)
     seen = copies.groupBy(f"{VERSION}.{SK}", f"{VERSION}.{STATEMENT_HASH}").agg(
@@ -119,10 +119,10 @@ def seen_again(copies: DataFrame, terms: Terms) -> DataFrame:
     return seen.selectExpr(f"'update' AS {ACT}", f"{was_live} AS {WAS_LIVE}", *values)
 
 
-def _version(terms: Terms) -> Column:
+def _version(terms: EntitySchema) -> Column:
     return F.struct(*(col(name) for name in timeline_form(terms).columns)).alias(VERSION)
 
 
-def _heard(terms: Terms) -> Column:
+def _heard(terms: EntitySchema) -> Column:
     """Of a version or an assertion: its state and whose word each part of it is."""
     return F.struct(*(col(name) for name in (*terms.attributes, INHERITED, ATTR_HASH))).alias(HEARD)

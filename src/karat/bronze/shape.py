@@ -2,9 +2,9 @@
 
 from pyspark.sql import types as T
 
-from karat.bronze.terms import Terms
 from karat.temporal import columns as c
 from karat.temporal.columns import quoted
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql
 from karat.temporal.whose import WHOSE_BY_ATTRIBUTE
 
@@ -79,22 +79,22 @@ _VERSION: dict[str, T.DataType] = {
 }
 
 
-def assertions_schema(terms: Terms) -> T.StructType:
+def assertions_schema(terms: EntitySchema) -> T.StructType:
     """The evidence table: one row per arrival of a statement."""
     return _schema(terms, _ASSERTION)
 
 
-def timeline_schema(terms: Terms) -> T.StructType:
+def timeline_schema(terms: EntitySchema) -> T.StructType:
     """The timeline: one row per version."""
     return _schema(terms, _VERSION)
 
 
-def assertion_columns(terms: Terms) -> list[Sql]:
+def assertion_columns(terms: EntitySchema) -> list[Sql]:
     """An assertion's columns, cast to the table's types; for `selectExpr`."""
     return _cast_to(assertions_schema(terms))
 
 
-def timeline_columns(terms: Terms) -> list[Sql]:
+def timeline_columns(terms: EntitySchema) -> list[Sql]:
     """A version's columns, cast to the table's types; for `selectExpr`."""
     return _cast_to(timeline_schema(terms))
 
@@ -109,6 +109,6 @@ def _cast(name: Sql, kind: str) -> Sql:
     return name if is_struct else f"CAST({name} AS {kind}) AS {name}"
 
 
-def _schema(terms: Terms, owned: dict[str, T.DataType]) -> T.StructType:
+def _schema(terms: EntitySchema, owned: dict[str, T.DataType]) -> T.StructType:
     fields = {**terms.key, **terms.attributes, **owned}
     return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])

@@ -15,7 +15,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from karat.bronze.continuation import Past
-from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     ASSERTED,
     BK,
@@ -33,6 +32,7 @@ from karat.temporal.columns import (
     STATEMENT_HASH,
     quoted,
 )
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import micros_of
 from karat.temporal.sql import Sql, literal, some, texts
 
@@ -41,12 +41,12 @@ _FIRST_WORD = f"least({EFFECTIVE_FROM}, array_min(transform(map_values({INHERITE
 _WORD = (EVENT_TS, STATEMENT_HASH, RECORD_HASH, SEQUENCE, SOURCE_FILE, ASSERTED)
 
 
-def tell_enough(past: Past, terms: Terms) -> bool:
+def tell_enough(past: Past, terms: EntitySchema) -> bool:
     """Whether versions can stand for evidence at all: of states, where nothing was ever said that none of them shows."""
     return not (terms.is_transaction or terms.swept or terms.shown_apart or past.unseen)
 
 
-def stands_for_all(terms: Terms, past: Past) -> Column:
+def stands_for_all(terms: EntitySchema, past: Past) -> Column:
     """Of a held version: whether it tells everything its source has said up to it that can still be heard.
 
     Among all versions of its key that end at or after some time; it holds of one if it holds of the earlier ones too.
@@ -55,14 +55,14 @@ def stands_for_all(terms: Terms, past: Past) -> Column:
     return (F.col(SEEN_COUNT) == 1) & (F.col(IS_DELETED) | told)
 
 
-def still_hears(terms: Terms, past: Past) -> Sql:
+def still_hears(terms: EntitySchema, past: Past) -> Sql:
     """Of an assertion, or of a version seen once: whether its statement would still inherit what it shows, were it to arrive now."""
     # who speaks alone has left unknown what nobody told him
     is_told = "true" if len(terms.sources) == 1 else _tells_own_words(terms)
     return f"{is_told} AND {_is_not_overtaken(past)}"
 
 
-def heard_from(terms: Terms) -> Column:
+def heard_from(terms: EntitySchema) -> Column:
     """Of a held version: a time before which nothing its source said can be heard any more by whoever comes after; null if there is none.
 
     What it has from its own source was the last word on it when the version arrived, and is unless a later one has arrived since.
@@ -70,7 +70,7 @@ def heard_from(terms: Terms) -> Column:
     return F.expr(f"CASE WHEN {IS_DELETED} THEN {EFFECTIVE_FROM} WHEN {_tells_own_words(terms)} THEN {_FIRST_WORD} END")
 
 
-def speaks_since(terms: Terms, since: datetime) -> Column:
+def speaks_since(terms: EntitySchema, since: datetime) -> Column:
     """Of a held version that ends at or after a time: a time from when on all lies that its source is heard with from then on.
 
     Null if there is none. As `heard_from`, but a source that has deleted an entity still stands behind its last words.
@@ -81,7 +81,7 @@ def speaks_since(terms: Terms, since: datetime) -> Column:
     return F.expr(f"CASE WHEN {EFFECTIVE_FROM} >= {then} THEN {then} WHEN {tells} THEN {_FIRST_WORD} END")
 
 
-def as_assertions(held: DataFrame, terms: Terms) -> DataFrame:
+def as_assertions(held: DataFrame, terms: EntitySchema) -> DataFrame:
     """Versions that stand for all, as assertions: their own and those the first of each source has the rest from. Grain: a word.
 
     Of an assertion's columns they have what a version has.
@@ -110,7 +110,7 @@ def _word(*values: Sql) -> Sql:
     return f"named_struct({', '.join(f'{literal(name)}, {value}' for name, value in zip(_WORD, values, strict=True))})"
 
 
-def _tells_own_words(terms: Terms) -> Sql:
+def _tells_own_words(terms: EntitySchema) -> Sql:
     """Whether each attribute was said by the version or comes from its own source; a null may be a word or none, and tells nothing."""
     unknown = some(f"{quoted(name)} IS NULL AND NOT map_contains_key({INHERITED}, {literal(name)})" for name in terms.attributes)
     return f"NOT ({unknown}) AND NOT exists(map_values({INHERITED}), whose -> whose.source_system <> {SOURCE_SYSTEM})"

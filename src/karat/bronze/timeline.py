@@ -16,10 +16,7 @@ from pyspark.sql import functions as F
 from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import SPEAKS, leaves_something_unsaid, with_inheritance
-from karat.bronze.loads import FOLLOWS, ROLE, as_facts, in_order, is_snapshot
-from karat.bronze.order import ORDER_FILE, in_arrival, in_place, in_place_by_source
 from karat.bronze.shape import timeline_columns
-from karat.bronze.terms import Terms
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,
@@ -47,6 +44,9 @@ from karat.temporal.columns import (
     Names,
     col,
 )
+from karat.temporal.entity_schema import EntitySchema
+from karat.temporal.order import ORDER_FILE, in_arrival, in_place, in_place_by_source
+from karat.temporal.source_level import FOLLOWS, ROLE, as_facts, in_order, is_snapshot
 from karat.temporal.windows import all_of, before
 
 VERSION = "__karat_version"
@@ -58,13 +58,13 @@ AGAIN = "__karat_again"
 """Working: whether a snapshot row merely shows again what its source last said."""
 
 
-def timeline(assertions: DataFrame, terms: Terms) -> DataFrame:
+def timeline(assertions: DataFrame, terms: EntitySchema) -> DataFrame:
     """Every version, from nothing but the assertions. Grain: one row per version of an entity (of a transaction: per distinct content)."""
     told = statements(assertions, terms).transform(_reconstructed, terms)
     return facts(told, terms) if terms.is_transaction else versions(told, terms)
 
 
-def statements(assertions: DataFrame, terms: Terms) -> DataFrame:
+def statements(assertions: DataFrame, terms: EntitySchema) -> DataFrame:
     """What counts of the assertions: each thing said once, however often it arrived, with what follows from statements of whole sources.
 
     `AT` is when it takes effect, `PLACE` its number in its entity's order. Grain: one row per statement and key.
@@ -99,7 +99,7 @@ def distinct_statements(rows: DataFrame, identity: Names) -> DataFrame:
     return counted.where(F.col("__karat_arrival") == 1).drop("__karat_arrival")
 
 
-def versions(told: DataFrame, terms: Terms) -> DataFrame:
+def versions(told: DataFrame, terms: EntitySchema) -> DataFrame:
     """Statements complete and in their order to versions with both chains. Grain: one row per version."""
     by_source = in_place_by_source(terms.sources)
     return (
@@ -119,7 +119,7 @@ def versions(told: DataFrame, terms: Terms) -> DataFrame:
     )
 
 
-def collapsed(told: DataFrame, terms: Terms) -> DataFrame:
+def collapsed(told: DataFrame, terms: EntitySchema) -> DataFrame:
     """The statement that opened each version, with what the version has absorbed since. Grain: one row per version."""
     absorbed = all_of(Window.partitionBy(BK, VERSION).orderBy(PLACE))
     rides_along = {
@@ -142,7 +142,7 @@ def collapsed(told: DataFrame, terms: Terms) -> DataFrame:
     )
 
 
-def _reconstructed(told: DataFrame, terms: Terms) -> DataFrame:
+def _reconstructed(told: DataFrame, terms: EntitySchema) -> DataFrame:
     """Unsaid attributes as they were reconstructed on arrival, or anew where they propagate; deletes that follow always anew."""
     if not terms.propagate and not terms.swept:
         return told
@@ -152,7 +152,7 @@ def _reconstructed(told: DataFrame, terms: Terms) -> DataFrame:
     return filled.withColumn(ATTR_HASH, F.when(fill, attribute_hash(terms)).otherwise(F.col(ATTR_HASH)))
 
 
-def _with_versions(told: DataFrame, terms: Terms) -> DataFrame:
+def _with_versions(told: DataFrame, terms: EntitySchema) -> DataFrame:
     """Each statement with the version it belongs to and whether it opens it.
 
     A snapshot row that repeats what its own source last said belongs to that source's version, whatever others said in between;

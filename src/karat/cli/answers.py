@@ -201,7 +201,7 @@ def setup(voice: Voice) -> None:
 
 def fetch_jars(voice: Voice) -> list[Path]:
     """The jars a session needs, fetched with a line each if they are missing."""
-    from karat.execute.jars import ensure_jars
+    from karat.lake.jars import ensure_jars
 
     return ensure_jars(lambda coordinate, done, total: voice.aside(f"jar {done}/{total}: {coordinate}"))
 

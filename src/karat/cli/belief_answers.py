@@ -71,7 +71,7 @@ def as_of_table(folder: Path, asked: tuple[str, str | None], times: Times, varia
     config = load(folder, variables)
     found = belief_named(config, belief)
     file = None if out is None else _free_file(out)
-    from karat.execute.export import written  # what is wrong with the command is said before Spark is loaded
+    from karat.belief.export import written  # what is wrong with the command is said before Spark is loaded
     from karat.project import Project
 
     project = Project(config)

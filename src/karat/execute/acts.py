@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
-from karat.execute.delta import DeltaTables
 from karat.execute.kept import kept
-from karat.execute.tables import SOURCE, TARGET, Merge, Replacement
+from karat.lake.delta import DeltaTables
+from karat.lake.tables import SOURCE, TARGET, Merge, Replacement
 from karat.state.commits import Commit, Written
 from karat.temporal.columns import ACT, col, quoted
 from karat.temporal.difference import WAS_LIVE, Form

@@ -13,19 +13,19 @@ from karat.bronze.continuation import EARLIEST, SAID_OF_IT, WOKEN, Past, continu
 from karat.bronze.difference import differences, timeline_form
 from karat.bronze.shape import assertions_schema, timeline_schema
 from karat.bronze.standing import tell_enough
-from karat.bronze.terms import Terms
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Entity
 from karat.execute.acts import Acts, settled_acts
 from karat.execute.beside import beside, through
-from karat.execute.delta import DeltaTables
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
 from karat.execute.picked import of_keys, picked
 from karat.execute.survey import Survey, heard_from, surveyed
+from karat.lake.delta import DeltaTables
 from karat.temporal.columns import BK, COPIES, SK, SOURCE_EFFECTIVE_TO, SOURCE_SYSTEM, TIME_BASIS, col
 from karat.temporal.difference import only_inserts
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import moment, roughly
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, may_be_among
 from karat.temporal.sql import Sql
@@ -94,7 +94,7 @@ class Ground:
     """Where the timeline stands: the entity with its terms and tables."""
 
     entity: Entity
-    terms: Terms
+    terms: EntitySchema
     tables: DeltaTables
     evidence_is_written: Callable[[], object] = field(default=lambda: None)
     """Returns when all of it is."""

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from karat.config.names import TableName
 from karat.execute.beside import beside
-from karat.execute.delta import DeltaTables
 from karat.execute.pace import interpreted, planned_once
+from karat.lake.delta import DeltaTables
 from karat.state.local_tables import local_files
 from karat.temporal.columns import BK
 

@@ -12,7 +12,6 @@ from karat.bronze.arrival import UNHEARD, complete_as_said, heard, leaves_unsaid
 from karat.bronze.continuation import Past
 from karat.bronze.shape import assertions_schema, timeline_schema
 from karat.bronze.standing import as_assertions, heard_from, stands_for_all
-from karat.bronze.terms import Terms
 from karat.execute.advance import FEW_NAMED, Ground, versions_near
 from karat.execute.evidence import about, of_sources
 from karat.execute.kept import kept
@@ -34,6 +33,7 @@ from karat.temporal.columns import (
     STATEMENT_HASH,
     TIME_BASIS,
 )
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros, moment, roughly
 from karat.temporal.sketch import FEW_KEYS, may_be_among
 from karat.temporal.sql import Sql, every
@@ -66,7 +66,7 @@ def near_versions(tally: Tally, reached: datetime | None, ground: Ground, *, now
     return kept(held if since else held.where(F.lit(False)), now=now)
 
 
-def untold_by(near: DataFrame, tally: Tally, past: Past, terms: Terms) -> Untold:
+def untold_by(near: DataFrame, tally: Tally, past: Past, terms: EntitySchema) -> Untold:
     """The keys with something left unsaid about which these versions do not tell enough; by then the versions have been looked up."""
     leaves = near.where(may_be_among(SK, tally.unsaid_keys))
     first = F.min(F.coalesce(F.unix_micros(heard_from(terms)), F.lit(FOREVER)))
@@ -78,7 +78,7 @@ def untold_by(near: DataFrame, tally: Tally, past: Past, terms: Terms) -> Untold
     return Untold(tuple(sorted(found["keys"])), tuple(map(bytes, found["named"])), from_micros(found["first"]) if is_bounded else None)
 
 
-def told_by(near: DataFrame, tally: Tally, terms: Terms) -> DataFrame:
+def told_by(near: DataFrame, tally: Tally, terms: EntitySchema) -> DataFrame:
     """What these versions say about the keys with something left unsaid, and about few others, as assertions. Grain: a word."""
     return near.where(may_be_among(SK, tally.unsaid_keys)).transform(as_assertions, terms)
 
@@ -149,7 +149,7 @@ def _evidence_picked(where: Sql, ground: Ground) -> DataFrame | None:
     return picked(ground.tables, ground.entity.assertions, where, T.StructType(columns))
 
 
-def filled_in(stamped: DataFrame, prior: DataFrame | None, tally: Tally, terms: Terms) -> DataFrame:
+def filled_in(stamped: DataFrame, prior: DataFrame | None, tally: Tally, terms: EntitySchema) -> DataFrame:
     """The batch with what it leaves unsaid taken from what was said before; None: it leaves nothing. Grain: unchanged."""
     if prior is None:
         return stamped.transform(complete_as_said)

@@ -7,15 +7,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.bronze.loads import is_snapshot
 from karat.bronze.shape import assertions_schema, timeline_schema
-from karat.bronze.terms import Terms, types_of
 from karat.config.entity import OWNED_COLUMNS
 from karat.config.names import TableName
 from karat.config.resolved import Entity
 from karat.errors import ConfigError
-from karat.execute.delta import DeltaTables
-from karat.execute.tables import Layout
+from karat.lake.delta import DeltaTables
+from karat.lake.tables import Layout
 from karat.state.commits import Commit
 from karat.temporal.columns import (
     BATCH_SEQ,
@@ -31,14 +29,16 @@ from karat.temporal.columns import (
     SOURCE_SYSTEM,
     TIME_BASIS,
 )
+from karat.temporal.entity_schema import EntitySchema, types_of
 from karat.temporal.moments import from_micros
+from karat.temporal.source_level import is_snapshot
 
 APPEND_ONLY = {"delta.appendOnly": "true"}
 LIVE_APART = {"delta.enableDeletionVectors": "true"}
 """A change marks a row as gone instead of rewriting its file."""
 
 
-def terms_of(entity: Entity, tables: DeltaTables, sources: tuple[str, ...]) -> Terms:
+def terms_of(entity: Entity, tables: DeltaTables, sources: tuple[str, ...]) -> EntitySchema:
     """What the timeline must know, with the attributes that were once declared and are on record still."""
     declared = types_of(entity.declared.attributes)
     if tables.exists(entity.assertions):
@@ -49,7 +49,7 @@ def terms_of(entity: Entity, tables: DeltaTables, sources: tuple[str, ...]) -> T
         }
         declared = {**declared, **retired}
     state = entity.declared
-    return Terms(
+    return EntitySchema(
         types_of(state.key), declared, sources, frozenset(state.untracked), state.type == "transaction", state.late_partials == "propagate"
     )
 
@@ -88,7 +88,7 @@ def told_by_evidence(entity: Entity, tables: DeltaTables) -> dict[str, Any]:
     }
 
 
-def prepare(entity: Entity, terms: Terms, tables: DeltaTables, commit: Commit) -> None:
+def prepare(entity: Entity, terms: EntitySchema, tables: DeltaTables, commit: Commit) -> None:
     """Both tables exist afterwards and have every column."""
     opened = Commit(commit.stage, 0, commit.run_id, commit.config_hash)
     ensure(entity.assertions, assertions_schema(terms), Layout((), (BK, EVENT_TS, INGEST_TS, BATCH_SEQ), APPEND_ONLY), tables, opened)

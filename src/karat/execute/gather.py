@@ -13,13 +13,13 @@ from karat.config.resolved import Entity, FeedOf
 from karat.contract.drift import drift
 from karat.contract.statements import statements
 from karat.errors import ConfigError, KaratError
-from karat.execute.delta import DeltaTables
-from karat.execute.explained import explained
 from karat.execute.handed_over import Known, known_files, news, with_files
 from karat.execute.kept import kept
-from karat.execute.outcome import Outcome
 from karat.execute.pace import interpreted, planned_once
 from karat.execute.tabled import read_table
+from karat.lake.delta import DeltaTables
+from karat.lake.engine_errors import explained
+from karat.lake.outcome import Outcome
 from karat.sources.files import FileStat, listed, read_files
 from karat.sources.raw import is_typed
 from karat.state.commits import Commit

@@ -14,8 +14,8 @@ from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.config.resolved import Entity
-from karat.execute.delta import DeltaTables
-from karat.execute.tables import Layout
+from karat.lake.delta import DeltaTables
+from karat.lake.tables import Layout
 from karat.sources.files import FileStat
 from karat.state.commits import Commit
 

@@ -18,7 +18,6 @@ from karat.execute.beside import beside
 from karat.execute.evidence import prepare
 from karat.execute.gather import Gathered, gather
 from karat.execute.kept import kept, write_as_kept
-from karat.execute.outcome import Outcome
 from karat.execute.pace import interpreted
 from karat.execute.ready import Ready, made_ready
 from karat.execute.refused import keep_refused
@@ -26,7 +25,8 @@ from karat.execute.site import Site, past_of, remembered, site_of
 from karat.execute.snapshots import completeness, without_suspicious
 from karat.execute.spoken import Spoken
 from karat.execute.tally import Tally, tally_of
-from karat.execute.world import World
+from karat.lake.context import RunContext
+from karat.lake.outcome import Outcome
 from karat.plan.stages import Land
 from karat.state.commits import Commit, Written
 from karat.telemetry.events import Rows
@@ -46,7 +46,7 @@ class Follows:
     """The versions of its keys carried on, where these were all that had to be asked first."""
 
 
-def land(stage: Land, world: World) -> Outcome:
+def land(stage: Land, world: RunContext) -> Outcome:
     """Let the timeline catch up, read what is new, land it, and let the timeline follow. Nothing new: nothing written."""
     site = site_of(stage.entity, world)
     behind = catch_up(site, stage.since)

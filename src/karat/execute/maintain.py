@@ -5,16 +5,16 @@ Nothing here changes what a table says, except that sightings which were left fo
 
 from dataclasses import dataclass
 
+from karat.belief.load import mend as mend_belief
 from karat.bronze.difference import differences, timeline_form
 from karat.bronze.timeline import timeline
 from karat.config.names import TableName
 from karat.config.resolved import Belief, Entity
 from karat.execute.acts import settled_acts, write
 from karat.execute.advance import Ground
-from karat.execute.believe import mend as mend_belief
-from karat.execute.delta import DeltaTables
 from karat.execute.evidence import speakers, terms_of
-from karat.execute.world import World
+from karat.lake.context import RunContext
+from karat.lake.delta import DeltaTables
 from karat.state.commits import Commit, Written
 from karat.temporal.columns import BK
 
@@ -52,7 +52,7 @@ def chores(of: Entity | Belief, tables: DeltaTables, *, retention_hours: int) ->
     return found
 
 
-def maintain(of: Entity | Belief, world: World, *, retention_hours: int) -> list[Chore]:
+def maintain(of: Entity | Belief, world: RunContext, *, retention_hours: int) -> list[Chore]:
     """Do what `chores` says."""
     tables = world.tables()
     done = []
@@ -67,7 +67,7 @@ def maintain(of: Entity | Belief, world: World, *, retention_hours: int) -> list
     return done
 
 
-def mend(of: Entity | Belief, world: World) -> None:
+def mend(of: Entity | Belief, world: RunContext) -> None:
     """The tables made anew from all evidence; only what differs is written."""
     if isinstance(of, Entity):
         mend_timeline(of, world)
@@ -84,7 +84,7 @@ def _layout(of: Entity | Belief, name: TableName) -> tuple[str, ...]:
     return () if isinstance(of, Entity) and name == of.quarantine else (BK,)
 
 
-def mend_timeline(entity: Entity, world: World) -> Written:
+def mend_timeline(entity: Entity, world: RunContext) -> Written:
     """The timeline made anew from all evidence, sightings included; only what differs is written, in one commit."""
     tables = world.tables()
     ground = Ground(entity, terms_of(entity, tables, speakers(entity, tables)), tables)

@@ -15,9 +15,9 @@ from pyspark.sql import types as T
 
 from karat.config.names import TableName
 from karat.execute.awaited import awaited
-from karat.execute.delta import DeltaTables
 from karat.execute.kept import kept
 from karat.execute.pace import interpreted
+from karat.lake.delta import DeltaTables
 from karat.temporal.columns import BK, SK
 from karat.temporal.moments import micros_of
 from karat.temporal.sql import Sql

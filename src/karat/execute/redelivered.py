@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 from karat.bronze.continuation import Past
 from karat.bronze.difference import timeline_form
 from karat.bronze.repeats import BESIDE, VERSION, beside_absorbing, beside_versions, can_be_told, filled, is_filled, seen_again
-from karat.bronze.terms import Terms
 from karat.execute.acts import Acts, settled_acts
 from karat.execute.advance import Ground, takes_part
 from karat.execute.beforehand import said_before
@@ -17,6 +16,7 @@ from karat.execute.pace import interpreted
 from karat.execute.site import Site
 from karat.execute.tally import Tally
 from karat.temporal.columns import COPIES, EVENT_TS, SK, STATEMENT_HASH
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros
 from karat.temporal.sketch import FEW_KEYS
 
@@ -59,7 +59,7 @@ def repeated(stamped: DataFrame, near: DataFrame | None, past: Past, ground: Gro
     return Repeated(acts, found["copies"] or 0, None if found["untold"] else filled(beside, terms))
 
 
-def _looked_over(beside: DataFrame, terms: Terms) -> Row:
+def _looked_over(beside: DataFrame, terms: EntitySchema) -> Row:
     """How many rows there are, how many of them copies of nothing near, which statements these are, and how many are not filled in."""
     is_copy = takes_part() & F.col(VERSION).isNotNull()
     other = F.when(~is_copy & takes_part(), F.struct(SK, STATEMENT_HASH, F.unix_micros(EVENT_TS).alias("at")))

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F
 
 from karat.config.resolved import Entity
 from karat.contract.columns import KIND, ORIGINAL, REASON, RULE
-from karat.execute.delta import DeltaTables
+from karat.curation.quarantine import SCHEMA
 from karat.execute.gather import Part
-from karat.execute.quarantine import SCHEMA
-from karat.execute.tables import Layout
+from karat.lake.delta import DeltaTables
+from karat.lake.tables import Layout
 from karat.state.commits import Commit
 from karat.temporal.columns import FEED, SOURCE_FILE, SOURCE_PATH
 from karat.temporal.moments import moment

@@ -19,8 +19,8 @@ from karat.execute.gather import Gathered
 from karat.execute.kept import kept
 from karat.execute.land import admissible, catch_up, land_batch
 from karat.execute.site import Site, site_of
-from karat.execute.tables import SOURCE, TARGET, Merge
-from karat.execute.world import World
+from karat.lake.context import RunContext
+from karat.lake.tables import SOURCE, TARGET, Merge
 from karat.sources.files import documents, json_records
 from karat.sources.raw import FILE, LINE, PATH
 from karat.state.commits import Commit
@@ -40,7 +40,7 @@ class Replayed:
     rows: Rows
 
 
-def replay(entity: Entity, world: World) -> Replayed:
+def replay(entity: Entity, world: RunContext) -> Replayed:
     """Judge every waiting row anew."""
     site = site_of(entity, world)
     tables = site.tables

@@ -5,16 +5,16 @@ from datetime import datetime
 from typing import Any
 
 from karat.bronze.continuation import Past
-from karat.bronze.terms import Terms
 from karat.config.resolved import Entity
 from karat.execute.advance import Ground
-from karat.execute.delta import DeltaTables
 from karat.execute.evidence import terms_of, told_by_evidence
 from karat.execute.snapshots import Complete
 from karat.execute.suspicion import Watch
 from karat.execute.tally import Tally, latest
-from karat.execute.world import World
+from karat.lake.context import RunContext
+from karat.lake.delta import DeltaTables
 from karat.state.commits import Checkpoint, Commit
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros, micros_of
 
 
@@ -23,9 +23,9 @@ class Site:
     """Where a stage works: the entity, its terms, its tables, and the run it is part of."""
 
     entity: Entity
-    terms: Terms
+    terms: EntitySchema
     tables: DeltaTables
-    world: World
+    world: RunContext
     previous: Checkpoint
     replayed: tuple[str, ...] = ()
     """Rows of the quarantine that this batch admits."""
@@ -59,7 +59,7 @@ class Site:
         return Commit(str(self.entity.timeline), self.previous.sequence + 1, stamp.run_id, self.world.config.hash, position)
 
 
-def site_of(entity: Entity, world: World) -> Site:
+def site_of(entity: Entity, world: RunContext) -> Site:
     """The entity as its own evidence describes it: who has ever spoken, which attributes are on record, how far it was read."""
     tables = world.tables()
     previous = tables.checkpoint(entity.assertions, str(entity.timeline))

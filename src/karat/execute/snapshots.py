@@ -8,12 +8,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.identity import identified
-from karat.bronze.terms import Terms
 from karat.config.entity import Feed
 from karat.config.resolved import Entity
 from karat.contract.columns import KIND, REASON, RULE
-from karat.execute.delta import DeltaTables
 from karat.execute.tally import latest
+from karat.lake.delta import DeltaTables
 from karat.temporal.columns import (
     ABSENT,
     ASSERTED,
@@ -32,6 +31,7 @@ from karat.temporal.columns import (
     SOURCE_TYPE,
     TIME_BASIS,
 )
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros, moment
 
 TOO_MUCH = "max_absent"
@@ -88,7 +88,7 @@ def completeness(batch: DataFrame, entity: Entity) -> Complete | None:
     return Complete(frame, len(found), latest((each.feed.source_system, each.at) for each in found))
 
 
-def without_suspicious(batch: DataFrame, entity: Entity, terms: Terms, tables: DeltaTables) -> DataFrame:
+def without_suspicious(batch: DataFrame, entity: Entity, terms: EntitySchema, tables: DeltaTables) -> DataFrame:
     """The batch with every row refused of an extract that would delete a larger share of its source's live keys than allowed."""
     if all(feed.feed.max_absent >= 1 for feed in entity.feeds):
         return batch
@@ -110,7 +110,7 @@ def without_suspicious(batch: DataFrame, entity: Entity, terms: Terms, tables: D
     return batch
 
 
-def _share_absent(each: Extract, batch: DataFrame, terms: Terms, held: tuple[Entity, DeltaTables]) -> float:
+def _share_absent(each: Extract, batch: DataFrame, terms: EntitySchema, held: tuple[Entity, DeltaTables]) -> float:
     """The share of the source's keys, live at the extract's time, that no row of the extract shows, in this run or an earlier one."""
     entity, tables = held
     at = moment(each.at)

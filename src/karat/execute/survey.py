@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 from karat.bronze.continuation import SAID_OF_IT, WOKEN, is_tangled, still_matters
 from karat.bronze.standing import speaks_since
-from karat.bronze.terms import Terms
 from karat.execute.pace import interpreted
 from karat.temporal.columns import COPIES, SK
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros
 
 FOREVER = -(2**63)
@@ -37,7 +37,7 @@ class Survey:
     Found out when somebody asks."""
 
 
-def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | None, *, few: bool) -> Survey:
+def surveyed(near: DataFrame, span: DataFrame, terms: EntitySchema, since: datetime | None, *, few: bool) -> Survey:
     """The spans of a batch's keys and, beside theirs, the versions near them; all that end at or after `since`, if they tell at all.
 
     With `few`, keys may be named.
@@ -59,13 +59,13 @@ def surveyed(near: DataFrame, span: DataFrame, terms: Terms, since: datetime | N
     return Survey(row["copies"] or 0, row["count"] or 0, bool(row["asked"]), tangled, partial(_bound, row["first"], since))
 
 
-def heard_from(near: DataFrame, terms: Terms, since: datetime) -> datetime | None:
+def heard_from(near: DataFrame, terms: EntitySchema, since: datetime) -> datetime | None:
     """Before when nothing can be heard from a time on about keys whose versions that end at or after it are these; None: everything may."""
     with interpreted(near.sparkSession):
         return _bound(near.agg(F.min(_speaks_since(terms, since))).collect()[0][0], since)
 
 
-def _speaks_since(terms: Terms, since: datetime) -> Column:
+def _speaks_since(terms: EntitySchema, since: datetime) -> Column:
     return F.coalesce(F.unix_micros(speaks_since(terms, since)), F.lit(FOREVER))
 
 

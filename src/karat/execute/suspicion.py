@@ -11,12 +11,12 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from karat.bronze.loads import is_snapshot
-from karat.bronze.order import sequence_order
 from karat.config.resolved import Entity
 from karat.contract.columns import KIND
 from karat.temporal.columns import EVENT_TS, EXTRA, FEED, SEQUENCE, SOURCE_SYSTEM, TIME_BASIS
 from karat.temporal.moments import from_micros, moment
+from karat.temporal.order import sequence_order
+from karat.temporal.source_level import is_snapshot
 from karat.temporal.sql import texts
 
 

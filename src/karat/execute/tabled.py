@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from karat.config.entity import TableSource
 from karat.config.resolved import FeedOf
 from karat.errors import InternalError
-from karat.execute.delta import DeltaTables
+from karat.lake.delta import DeltaTables
 from karat.sources.changes import changed_records, highest, records_between
 
 

@@ -9,12 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.arrival import leaves_unsaid
-from karat.bronze.loads import is_snapshot
-from karat.bronze.terms import Terms
 from karat.contract.columns import KIND
 from karat.temporal.columns import EVENT_TS, OP, RECORD_HASH, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros
 from karat.temporal.sketch import FEW_KEYS, Bitmaps, bitmaps, sketched
+from karat.temporal.source_level import is_snapshot
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Tally:
     """How many statements about keys count, where they are few."""
 
 
-def tally_of(batch: DataFrame, terms: Terms, watched: Mapping[str, Column], *, few: bool = False) -> Tally:
+def tally_of(batch: DataFrame, terms: EntitySchema, watched: Mapping[str, Column], *, few: bool = False) -> Tally:
     """One scan of the batch, told apart: how many rows of each kind, and what they will need; `few` that each may be named."""
     is_row = F.col(KIND) == "row"
     counts = is_row & F.col(TIME_BASIS).isNotNull()

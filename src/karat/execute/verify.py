@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from karat.belief.load import judged_anew
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Belief, Entity
 from karat.execute.advance import Ground
-from karat.execute.believe import judged_anew
-from karat.execute.delta import DeltaTables
 from karat.execute.evidence import speakers, terms_of
 from karat.execute.kept import kept
-from karat.execute.world import World
+from karat.lake.context import RunContext
+from karat.lake.delta import DeltaTables
 from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, SK, SOURCE_SYSTEM, STATEMENT_HASH, VALID_FROM, col
 
 MOST_SHOWN = 20
@@ -49,7 +49,7 @@ def verify(entity: Entity, tables: DeltaTables) -> Verified:
     return Verified(entity.name, equal=False, differences=tuple(_told(row, stored) for row in first), counts=counts)
 
 
-def verify_belief(belief: Belief, world: World) -> Verified:
+def verify_belief(belief: Belief, world: RunContext) -> Verified:
     """The belief made anew from all evidence it rests on, and set against its tables; reads everything, writes nothing."""
     tables = world.tables()
     if not tables.exists(belief.history):

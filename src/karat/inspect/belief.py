@@ -17,7 +17,7 @@ from karat.errors import ConfigError, NoAnswer, SourceUnavailable
 from karat.inspect.history import belief_named, bk_of, evidence_of, key_values, ready, terms_of
 from karat.inspect.positions import check_rules
 from karat.inspect.rows import Row, counts_by, exists, literal, rows_where
-from karat.reference import Reason, Terms, believed, explained
+from karat.reference import EntitySchema, Reason, believed, explained
 from karat.reference import Statement as Spoken
 from karat.reference.rules import IS_DELETED
 
@@ -79,7 +79,7 @@ class Question:
         return in_force(self.belief.rules, self.known_at)
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> EntitySchema:
         """How the statements are read, with the attributes that were once declared and are on record still."""
         terms = terms_of(self.belief.entity)
         held = self.rows[0] if self.rows else {}

@@ -18,7 +18,7 @@ from karat.config.secrets import reveal
 from karat.config.setting import SecretFromEnv, SecretFromFile, Setting
 from karat.config.settings import Connection, JdbcConnection, ProjectSettings
 from karat.errors import KaratError
-from karat.execute.jars import cache_folder, java_version, missing_jars, pinned_jars
+from karat.lake.jars import cache_folder, java_version, missing_jars, pinned_jars
 
 OLDEST_PYTHON: Final = (3, 11)
 PATIENCE_SECONDS: Final = 2.0

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from karat.config.resolved import Belief, Config, Entity
 from karat.errors import ConfigError
 from karat.inspect.rows import Row, exists, literal, rows_where
-from karat.reference import Terms, order_key, timeline
+from karat.reference import EntitySchema, order_key, timeline
 from karat.reference.canonical import canonical
 
 LATE = "late"
@@ -78,10 +78,10 @@ def bk_of(entity: Entity, values: Mapping[str, str]) -> str:
     return "|".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in texts)
 
 
-def terms_of(entity: Entity) -> Terms:
+def terms_of(entity: Entity) -> EntitySchema:
     """How the reference reads the entity's statements."""
     declared = entity.declared
-    return Terms(
+    return EntitySchema(
         entity.key, entity.attributes, dict(declared.attributes), frozenset(declared.untracked), declared.type, declared.late_partials
     )
 

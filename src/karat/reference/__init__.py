@@ -6,12 +6,13 @@ from karat.reference.canonical import attr_hash
 from karat.reference.inheritance import reconstruct
 from karat.reference.reasons import Explanation, Loser, Reason, explained
 from karat.reference.restatements import restatements
+from karat.reference.schema import EntitySchema, Row
 from karat.reference.statements import Statement, order_key
-from karat.reference.terms import Row, Terms
 from karat.reference.timeline import timeline
 
 __all__ = [
     "Authority",
+    "EntitySchema",
     "Explanation",
     "Group",
     "Loser",
@@ -19,7 +20,6 @@ __all__ = [
     "Row",
     "Rule",
     "Statement",
-    "Terms",
     "attr_hash",
     "belief_history",
     "believed",

@@ -15,8 +15,8 @@ from typing import Any
 
 from karat.config.rules import Group, Rule, in_force
 from karat.reference.rules import IS_DELETED, allows, standing
+from karat.reference.schema import EntitySchema, Row
 from karat.reference.statements import Statement, by_entity, is_delete
-from karat.reference.terms import Row, Terms
 
 Said = Sequence[Statement]
 """Statements about one entity, in order."""
@@ -33,7 +33,7 @@ class Belief:
 
 
 def believed(
-    rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, known_at: datetime, valid_at: datetime | None = None
+    rows: Iterable[Row], terms: EntitySchema, rules: Iterable[Rule], *, known_at: datetime, valid_at: datetime | None = None
 ) -> list[Row]:
     """One row per entity believed in at that time, by default at the end of time; by business key."""
     found: list[Row] = []
@@ -43,7 +43,7 @@ def believed(
     return found
 
 
-def belief_history(rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, known_at: datetime) -> list[Row]:
+def belief_history(rows: Iterable[Row], terms: EntitySchema, rules: Iterable[Rule], *, known_at: datetime) -> list[Row]:
     """One row per entity and period [valid_from, valid_to) of one belief, because of who said it last; by business key, then in time."""
     found: list[Row] = []
     for said, rule in _judged(rows, terms, rules, known_at):
@@ -54,7 +54,7 @@ def belief_history(rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, 
     return found
 
 
-def conflicts(rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, known_at: datetime) -> list[Row]:
+def conflicts(rows: Iterable[Row], terms: EntitySchema, rules: Iterable[Rule], *, known_at: datetime) -> list[Row]:
     """One row per entity and attribute on which allowed sources differ at the end of time; among the candidates the winner comes first."""
     found: list[Row] = []
     for said, rule in _judged(rows, terms, rules, known_at):
@@ -76,7 +76,7 @@ def conflicts(rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, known
     return found
 
 
-def compose(said: Said, terms: Terms, rule: Rule) -> Belief | None:
+def compose(said: Said, terms: EntitySchema, rule: Rule) -> Belief | None:
     """The belief once these statements were made; none until somebody allowed to has said something that can be believed."""
     if not any(enters(statement, rule) for statement in said):
         return None
@@ -151,7 +151,7 @@ def origin(statement: Statement) -> Row:
     return {"source_system": statement.source, "source_event_ts": statement.at, "record_hash": statement.row["record_hash"]}
 
 
-def entity(said: Said, terms: Terms) -> Row:
+def entity(said: Said, terms: EntitySchema) -> Row:
     """Whom the statements are about."""
     return {name: said[0].row[name] for name in (*terms.key, "bk")}
 
@@ -167,13 +167,13 @@ def same(one: Any, other: Any) -> bool:  # noqa: ANN401 - whatever a row holds
     return bool(one == other)
 
 
-def _judged(rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], known_at: datetime) -> list[tuple[Said, Rule]]:
+def _judged(rows: Iterable[Row], terms: EntitySchema, rules: Iterable[Rule], known_at: datetime) -> list[tuple[Said, Rule]]:
     """What was known of each entity, and the rule in force then; nothing before the first rule."""
     rule = in_force(rules, known_at)
     return [(said, rule) for said in by_entity(known(rows, known_at), terms).values()] if rule else []
 
 
-def _periods(said: Said, terms: Terms, rule: Rule) -> list[tuple[datetime, Belief]]:
+def _periods(said: Said, terms: EntitySchema, rule: Rule) -> list[tuple[datetime, Belief]]:
     """Each belief with its start. Of several statements of one instant only the state after all of them counts."""
     periods: list[tuple[datetime, Belief]] = []
     for instant in sorted({statement.at for statement in said}):
@@ -187,5 +187,5 @@ def _periods(said: Said, terms: Terms, rule: Rule) -> list[tuple[datetime, Belie
     return periods
 
 
-def _row(said: Said, belief: Belief, terms: Terms, rule: Rule) -> dict[str, Any]:
+def _row(said: Said, belief: Belief, terms: EntitySchema, rule: Rule) -> dict[str, Any]:
     return {**entity(said, terms), **belief.state, "rule_version": rule.version, "because": belief.because}

@@ -12,13 +12,13 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from karat.reference.terms import Terms
+from karat.reference.schema import EntitySchema
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", "|": "\\|", "=": "\\="})
 _PLAIN_EXPONENTS: Final = range(-3, 7)  # Java writes numbers from 0.001 up to ten million without an exponent
 
 
-def attr_hash(values: Mapping[str, Any], terms: Terms, *, deleted: bool = False) -> bytes:
+def attr_hash(values: Mapping[str, Any], terms: EntitySchema, *, deleted: bool = False) -> bytes:
     """The hash of the tracked attributes that are not null; of a delete, whatever it carries, the hash of the deletion alone."""
     pairs = (
         f"{name.translate(_ESCAPED)}={canonical(values[name], terms.types[name]).translate(_ESCAPED)}"

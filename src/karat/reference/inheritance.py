@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from karat.reference.canonical import attr_hash
+from karat.reference.schema import EntitySchema, Row
 from karat.reference.statements import Statement, by_entity, is_delete
-from karat.reference.terms import Row, Terms
 
 Heard = Mapping[str, Statement]
 """Attribute to the statement that last asserted it, be it a value or a null."""
 
 
-def reconstruct(prior: Iterable[Row], arriving: Iterable[Row], terms: Terms) -> list[Row]:
+def reconstruct(prior: Iterable[Row], arriving: Iterable[Row], terms: EntitySchema) -> list[Row]:
     """The arriving rows in the order given, each with its whole state, `inherited` and `attr_hash`; rows without a key as they came."""
     arrived = list(arriving)
     heard_by = {
@@ -26,7 +26,7 @@ def reconstruct(prior: Iterable[Row], arriving: Iterable[Row], terms: Terms) -> 
     return [row if row["bk"] is None else _whole(row, heard_by[row["bk"], row["statement_hash"]], terms) for row in arrived]
 
 
-def resolved(statements: Sequence[Statement], terms: Terms) -> list[Statement]:
+def resolved(statements: Sequence[Statement], terms: EntitySchema) -> list[Statement]:
     """The statements with the state each stands for: as stored when pinned, inherited afresh when propagating; a sweep's always afresh."""
     result = []
     for statement, heard in zip(statements, _heard(statements, terms), strict=True):
@@ -36,7 +36,7 @@ def resolved(statements: Sequence[Statement], terms: Terms) -> list[Statement]:
     return result
 
 
-def _heard(statements: Iterable[Statement], terms: Terms) -> list[Heard]:
+def _heard(statements: Iterable[Statement], terms: EntitySchema) -> list[Heard]:
     """Per statement: whose word it takes for each attribute it does not assert; nobody's for what is unknown."""
     memory: dict[str, dict[str, Statement]] = {}
     result: list[Heard] = []
@@ -58,7 +58,7 @@ def _word(memory: Mapping[str, Heard], source: str, name: str) -> Statement | No
     return own or max(anybodys, key=lambda word: word.order, default=None)
 
 
-def _whole(row: Row, heard: Heard, terms: Terms) -> Row:
+def _whole(row: Row, heard: Heard, terms: EntitySchema) -> Row:
     """The row with every attribute: what it asserts, what it heard, or null."""
     said = {name: row.get(name) for name in _asserted(row)}
     inherited = {name: word.row.get(name) for name, word in heard.items()}

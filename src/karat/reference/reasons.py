@@ -8,8 +8,8 @@ from typing import Any, Literal
 from karat.config.rules import Authority, By, Group, Rule, in_force
 from karat.reference.belief import Said, asserts, known, life, of_source, until, winner, word_on
 from karat.reference.rules import IS_DELETED, allows, standing
+from karat.reference.schema import EntitySchema, Row
 from karat.reference.statements import Statement, by_entity, is_delete
-from karat.reference.terms import Row, Terms
 
 Reason = Literal[
     "not yet known",  # it arrived after the knowledge asked for; a sweep or return also if only something that arrived later makes it count
@@ -50,7 +50,7 @@ class Explanation:
 
 
 def explained(  # noqa: PLR0913  (the question has two times)
-    rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, attribute: str, known_at: datetime, valid_at: datetime | None = None
+    rows: Iterable[Row], terms: EntitySchema, rules: Iterable[Rule], *, attribute: str, known_at: datetime, valid_at: datetime | None = None
 ) -> Explanation | None:
     """The explanation of one attribute, or of `is_deleted`, from the rows of one entity and its sources' sweeps; none without a rule."""
     rule = in_force(rules, known_at)
@@ -123,7 +123,7 @@ def _value(statement: Statement | None, attribute: str) -> Any:  # noqa: ANN401 
     return statement and statement.row.get(attribute)
 
 
-def _statements(rows: Iterable[Row], terms: Terms) -> list[Statement]:
+def _statements(rows: Iterable[Row], terms: EntitySchema) -> list[Statement]:
     return [statement for said in by_entity(rows, terms).values() for statement in said]
 
 

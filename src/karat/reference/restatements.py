@@ -13,14 +13,14 @@ from itertools import pairwise
 from karat.config.rules import Rule, in_force
 from karat.reference.belief import Said, asserts, compose, enters, entity, known, of_source, origin, same, until, winner
 from karat.reference.rules import IS_DELETED, allows
+from karat.reference.schema import EntitySchema, Row
 from karat.reference.statements import Statement, by_entity, is_delete
-from karat.reference.terms import Row, Terms
 
 Change = tuple[datetime | None, Row | None]
 """From when on what is believed otherwise, and why: a receipt without its period."""
 
 
-def restatements(rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, before: datetime, after: datetime) -> list[Row]:
+def restatements(rows: Iterable[Row], terms: EntitySchema, rules: Iterable[Rule], *, before: datetime, after: datetime) -> list[Row]:
     """One row per entity, cause (`rule`, then `statement`) and longest stretch of one before, after and because; by business key.
 
     An entity that nobody had spoken of before has nothing to restate.
@@ -39,7 +39,7 @@ def restatements(rows: Iterable[Row], terms: Terms, rules: Iterable[Rule], *, be
     return found
 
 
-def _by_rule(said: Said, terms: Terms, former: Rule, rule: Rule) -> list[Row]:
+def _by_rule(said: Said, terms: EntitySchema, former: Rule, rule: Rule) -> list[Row]:
     """Where the new rule believes otherwise than the former one, of the same statements."""
     changes: list[Change] = []
     for instant in _instants(said):
@@ -49,7 +49,7 @@ def _by_rule(said: Said, terms: Terms, former: Rule, rule: Rule) -> list[Row]:
     return _receipts(changes)
 
 
-def _by_statement(earlier: Said, later: Said, terms: Terms, rule: Rule, since: datetime) -> list[Row]:
+def _by_statement(earlier: Said, later: Said, terms: EntitySchema, rule: Rule, since: datetime) -> list[Row]:
     """Where late statements make believe otherwise than before, under the same rule."""
     last = max(statement.at for statement in earlier)
     changes: list[Change] = []
@@ -84,7 +84,7 @@ def _turns(word: Statement, own: Said) -> bool:
     return is_delete(word.row) or any(following is word and is_delete(previous.row) for previous, following in pairwise(own))
 
 
-def _state(said: Said, terms: Terms, rule: Rule) -> Row | None:
+def _state(said: Said, terms: EntitySchema, rule: Rule) -> Row | None:
     belief = compose(said, terms, rule)
     return belief.state if belief else None
 

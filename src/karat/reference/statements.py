@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
-from karat.reference.terms import Row, Terms
+from karat.reference.schema import EntitySchema, Row
 
 _DELETES: Final = frozenset({"d", "t", "absent"})
 _NUMBER: Final = re.compile(r"(-?[0-9]{1,38})(?:\.([0-9]+))?")
@@ -60,7 +60,7 @@ def order_key(row: Row) -> tuple[Any, ...]:
     )
 
 
-def by_entity(rows: Iterable[Row], terms: Terms) -> dict[str, list[Statement]]:
+def by_entity(rows: Iterable[Row], terms: EntitySchema) -> dict[str, list[Statement]]:
     """Per business key, in order of the keys: every statement that counts, in order."""
     arrived = list(rows)
     said = sorted((row for row in arrived if row["bk"] is not None), key=itemgetter("bk"))
@@ -68,7 +68,7 @@ def by_entity(rows: Iterable[Row], terms: Terms) -> dict[str, list[Statement]]:
     return {bk: _of_entity(list(about), sweeps, terms) for bk, about in groupby(said, key=itemgetter("bk"))}
 
 
-def _of_entity(rows: Sequence[Row], sweeps: Sequence[Statement], terms: Terms) -> list[Statement]:
+def _of_entity(rows: Sequence[Row], sweeps: Sequence[Statement], terms: EntitySchema) -> list[Statement]:
     """What was said, with the sweeps and presences that are not void, in order."""
     said = _once(rows)
     if terms.entity_type == "transaction":  # a fact is neither swept away nor brought back
@@ -104,7 +104,7 @@ def _presences(said: Iterable[Statement]) -> list[Statement]:
     ]
 
 
-def _swept(rows: Sequence[Row], sweeps: Iterable[Statement], terms: Terms) -> list[Statement]:
+def _swept(rows: Sequence[Row], sweeps: Iterable[Statement], terms: EntitySchema) -> list[Statement]:
     """Each sweep as a delete of this entity; but none by a snapshot the entity has a row of."""
     snapshot = itemgetter("source_system", "feed", "snapshot_ts")
     present = {snapshot(row) for row in rows}

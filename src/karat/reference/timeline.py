@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from karat.reference.inheritance import resolved
+from karat.reference.schema import EntitySchema, Row
 from karat.reference.statements import Statement, by_entity, is_delete
-from karat.reference.terms import Row, Terms
 
 _SAID_BY: Final = ("bk", "sk", "source_system", "source_type", "source_path", "source_file", "source_event_ts", "source_sequence_id")
 _CHAINS: Final = ("effective_to", "is_current", "source_effective_to", "is_source_current")
@@ -25,7 +25,7 @@ Version = list[Statement]
 """Statements of one source and one state: the first opened the version, the others, in order, it absorbed."""
 
 
-def timeline(assertions: Iterable[Row], terms: Terms) -> list[Row]:
+def timeline(assertions: Iterable[Row], terms: EntitySchema) -> list[Row]:
     """One row per version of each entity, or per content of each transaction; by business key, then in order."""
     found: list[Row] = []
     for statements in by_entity(assertions, terms).values():
@@ -35,7 +35,7 @@ def timeline(assertions: Iterable[Row], terms: Terms) -> list[Row]:
     return found
 
 
-def _periods(statements: Iterable[Statement], terms: Terms) -> list[Row]:
+def _periods(statements: Iterable[Statement], terms: EntitySchema) -> list[Row]:
     """The versions of one entity, each until the next one and until the next one of its source."""
     rows: list[Row] = []
     versions = _versions(statements)
@@ -63,7 +63,7 @@ def _versions(statements: Iterable[Statement]) -> list[Version]:
     return versions
 
 
-def _facts(statements: Iterable[Statement], terms: Terms) -> list[Row]:
+def _facts(statements: Iterable[Statement], terms: EntitySchema) -> list[Row]:
     """What was said of one transaction, each content once: the first is the fact, every other corrects it."""
     contents: dict[bytes, Version] = {}
     for statement in statements:
@@ -72,7 +72,7 @@ def _facts(statements: Iterable[Statement], terms: Terms) -> list[Row]:
     return [{**row, "corrects": rows[0]["record_hash"] if number else None} for number, row in enumerate(rows)]
 
 
-def _row(version: Sequence[Statement], terms: Terms) -> dict[str, Any]:
+def _row(version: Sequence[Statement], terms: EntitySchema) -> dict[str, Any]:
     """The opening statement, with how often and how long it was seen and what rode along last; a repeated delete says nothing more."""
     opening, last = version[0], version[-1]
     telling = opening if is_delete(opening.row) else last

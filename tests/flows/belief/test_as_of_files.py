@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from karat import Project
-from karat.execute.export import written
+from karat.belief.export import written
 from tests.support.entities import drop
 from tests.support.lakes import believing_project
 from tests.unit.inspect.test_belief import RULE

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from karat import Project
 from karat.config.names import TableName
 from karat.errors import InternalError
-from karat.execute.delta import DeltaTables
-from karat.execute.tables import Replacement
+from karat.lake.delta import DeltaTables
+from karat.lake.tables import Replacement
 from karat.state.commits import Commit, Written
 from tests.support.beliefs import RULES, declare, table_rows
 from tests.support.entities import CUSTOMER, drop, entity_project

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from karat import Project
 from karat.bronze.difference import SIGHTINGS
-from karat.reference import Terms, reconstruct
+from karat.reference import EntitySchema, reconstruct
 from karat.reference import timeline as reference_timeline
 from tests.support.entities import drop, entity_project
 from tests.support.histories import Row, as_rows, differences
@@ -130,5 +130,5 @@ def _as_said(row: Row) -> Row:
     return {**row, **{name: row[name] if name in row["asserted_columns"] else None for name in TYPES}, "inherited": {}}
 
 
-def _terms(name: str) -> Terms:
-    return Terms(("id",), tuple(TYPES), TYPES, frozenset({"note"}), "state", ENTITIES[name].get("late_partials", "pinned"))
+def _terms(name: str) -> EntitySchema:
+    return EntitySchema(("id",), tuple(TYPES), TYPES, frozenset({"note"}), "state", ENTITIES[name].get("late_partials", "pinned"))

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from karat import Project
-from karat.execute.delta import DeltaTables
 from karat.execute.evidence import told_by_evidence
+from karat.lake.delta import DeltaTables
 from karat.project import Report
 from karat.temporal.moments import micros_of
 from tests.support.entities import drop, entity_project, held

@@ -8,8 +8,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from karat import Project
-from karat.execute import runner
 from karat.project import Report
+from karat.runner import run as runner
 from tests.support.frames import frame
 from tests.support.projects import commits, curated, drop, held, lake_path, land, project_folder, versions
 

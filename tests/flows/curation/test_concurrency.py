@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from karat import Project
 from karat.config.names import TableName
-from karat.execute import curate as curating
-from karat.execute.tables import Commit, Written
+from karat.curation import load as curating
+from karat.lake.tables import Commit, Written
 from tests.support.projects import commits, curated, held, land, project_folder, versions
 
 HEADING = "id:string | source_system:string | name:string | ingestion_ts:timestamp"

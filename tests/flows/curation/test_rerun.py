@@ -7,8 +7,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from karat import Project
-from karat.execute import runner
 from karat.project import Report
+from karat.runner import run as runner
 from tests.support.projects import curated, drop, held, lake_path, land, project_folder, versions
 
 HEADING = "id:string | source_system:string | name:string | event_ts:timestamp | ingestion_ts:timestamp"

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from karat.config.names import TableName
 from karat.errors import InternalError, StateConflict
 from karat.execute.acts import settled_acts, write
-from karat.execute.delta import DeltaTables
-from karat.execute.tables import Layout, Replacement
+from karat.lake.delta import DeltaTables
+from karat.lake.tables import Layout, Replacement
 from karat.state.commits import Commit, Written
 from karat.temporal.columns import ACT
 from karat.temporal.difference import WAS_LIVE, Form

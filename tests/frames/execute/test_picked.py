@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
-from karat.execute.delta import DeltaTables
 from karat.execute.picked import not_before, of_keys, picked
-from karat.execute.tables import Layout, Replacement
+from karat.lake.delta import DeltaTables
+from karat.lake.tables import Layout, Replacement
 from karat.state.commits import Commit
 
 TABLE = TableName("bronze", "thing")

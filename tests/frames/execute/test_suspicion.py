@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from karat.bronze.identity import told_apart
-from karat.bronze.terms import Terms, types_of
 from karat.contract.statements import statements
 from karat.execute.suspicion import Watch
 from karat.execute.tally import tally_of
+from karat.temporal.entity_schema import EntitySchema, types_of
 from karat.temporal.moments import micros_of
 from tests.frames.contract.feeds import INGESTED, entity_with, lines, raw_of
 
@@ -19,7 +19,7 @@ FEED = {"load_type": "PARTIAL", "sequence": "seq", "drift": {"type_changes": "wa
 
 def test_what_runs_ahead_backwards_or_out_of_its_type_is_told_and_remembered(spark: SparkSession, tmp_path: Path) -> None:
     entity, feed = entity_with(FEED, attributes={"name": "string", "age": "int"})
-    terms = Terms(types_of(entity.declared.key), types_of(entity.declared.attributes), ("CRM",))
+    terms = EntitySchema(types_of(entity.declared.key), types_of(entity.declared.attributes), ("CRM",))
 
     def told(reached: dict[str, Any], *rows: dict[str, object]) -> tuple[tuple[str, ...], dict[str, dict[str, Any]]]:
         path = lines(tmp_path / "rows.json", *rows)

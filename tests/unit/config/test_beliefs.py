@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from karat.belief.candidates import Subject
+from karat.belief.schema import belief_schema, conflicts_schema, history_schema, restatements_schema
 from karat.config.belief import BELIEF_COLUMNS, BESIDE_THE_KEY
 from karat.config.load import load
 from karat.config.problems import ConfigProblems
 from karat.config.resolved import Belief
 from karat.plan.build import build_plan
-from karat.silver.belief_shape import belief_schema, conflicts_schema, history_schema, restatements_schema
-from karat.silver.words import Subject
 from tests.support.beliefs import RULES, declare
 from tests.support.entities import CUSTOMER, entity_project
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from karat.reference import Authority, Group, Row, Rule, Terms, belief_history, believed, explained, restatements
+from karat.reference import Authority, EntitySchema, Group, Row, Rule, belief_history, believed, explained, restatements
 from tests.unit.reference.histories import MARCH, assertions, lines, moment, shown, text
 
 CRM_OVER_CORE = {"CRM": 2, "CORE": 1}
@@ -30,23 +30,23 @@ def rule(*groups: Group, delete: Authority = ANYBODY, version: int = 1, since: d
     return Rule(version, since, {"+".join(each.attributes): each for each in groups}, delete)
 
 
-def belief(table: str, terms: Terms, *rules: Rule, at: str | None = None, known_at: datetime = NOW) -> list[Row]:
+def belief(table: str, terms: EntitySchema, *rules: Rule, at: str | None = None, known_at: datetime = NOW) -> list[Row]:
     """Who is believed to be what, at a day of March or at the end of time."""
     return believed(assertions(lines(table), terms), terms, rules, known_at=known_at, valid_at=moment(at) if at else None)
 
 
-def told(table: str, terms: Terms, *rules: Rule, known_at: datetime = NOW) -> list[Row]:
+def told(table: str, terms: EntitySchema, *rules: Rule, known_at: datetime = NOW) -> list[Row]:
     """The history of what is believed."""
     return belief_history(assertions(lines(table), terms), terms, rules, known_at=known_at)
 
 
-def restated(table: str, terms: Terms, *rules: Rule, runs: tuple[int, int]) -> list[Row]:
+def restated(table: str, terms: EntitySchema, *rules: Rule, runs: tuple[int, int]) -> list[Row]:
     """The receipts between two runs."""
     before, after = map(after_run, runs)
     return restatements(assertions(lines(table), terms), terms, rules, before=before, after=after)
 
 
-def lost(table: str, terms: Terms, by: Rule, attribute: str, **question: Any) -> list[str]:  # noqa: ANN401 - times and runs
+def lost(table: str, terms: EntitySchema, by: Rule, attribute: str, **question: Any) -> list[str]:  # noqa: ANN401 - times and runs
     """Every statement in order: who said what when, and `won` or why not."""
     rows = assertions(lines(table), terms)
     why = explained(rows, terms, [by], attribute=attribute, **{"known_at": NOW, **question})

@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from karat.reference import Row, Terms, reconstruct, timeline
+from karat.reference import EntitySchema, Row, reconstruct, timeline
 
 NOT_SAID, NULL = ".", "-"
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
@@ -33,17 +33,17 @@ COLUMN = {
 }
 
 
-def terms(*attributes: str, **others: Any) -> Terms:  # noqa: ANN401 - whatever Terms takes
+def terms(*attributes: str, **others: Any) -> EntitySchema:  # noqa: ANN401 - whatever EntitySchema takes
     names = attributes or ("status",)
-    return Terms(key=("customer_id",), attributes=names, types=dict.fromkeys(names, "string"), **others)
+    return EntitySchema(key=("customer_id",), attributes=names, types=dict.fromkeys(names, "string"), **others)
 
 
-def history(table: str, agreed: Terms) -> list[Row]:
+def history(table: str, agreed: EntitySchema) -> list[Row]:
     """The timeline after every line has arrived."""
     return timeline(assertions(lines(table), agreed), agreed)
 
 
-def assertions(said: Iterable[Mapping[str, str]], agreed: Terms) -> list[Row]:
+def assertions(said: Iterable[Mapping[str, str]], agreed: EntitySchema) -> list[Row]:
     """The rows on record once each run has reconstructed what it brought."""
     numbered = [{"run": str(number), **cells} for number, cells in enumerate(said, 1)]
     record: list[Row] = []
@@ -52,7 +52,7 @@ def assertions(said: Iterable[Mapping[str, str]], agreed: Terms) -> list[Row]:
     return record
 
 
-def row(cells: Mapping[str, str], run: int, agreed: Terms) -> Row:
+def row(cells: Mapping[str, str], run: int, agreed: EntitySchema) -> Row:
     """One arrival as it enters bronze, before anything is inherited."""
     op = None if cells.get("op") == NULL else cells.get("op", "u")
     load, at = cells.get("load", "PARTIAL"), moment(cells["at"])

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from karat.reference import Terms, attr_hash
+from karat.reference import EntitySchema, attr_hash
 from karat.reference.canonical import canonical
 from tests.unit.reference.histories import terms
 
@@ -67,7 +67,7 @@ def test_a_nested_value_is_refused_rather_than_guessed() -> None:
 
 
 def test_the_hash_is_that_of_the_pairs_in_order_of_their_names() -> None:
-    agreed = Terms(key=("id",), attributes=("b", "a", "B"), types={"a": "string", "b": "decimal(10,2)", "B": "boolean"})
+    agreed = EntitySchema(key=("id",), attributes=("b", "a", "B"), types={"a": "string", "b": "decimal(10,2)", "B": "boolean"})
     assert attr_hash({"b": Decimal("1.5"), "a": " x ", "B": True}, agreed) == sha256(b"B=true||a=x||b=1.500000").digest()
 
 

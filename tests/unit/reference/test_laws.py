@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from karat.reference import Row, Terms, reconstruct, timeline
+from karat.reference import EntitySchema, Row, reconstruct, timeline
 from tests.unit.reference.histories import moment, row, terms
 
 Said = Mapping[str, str]
@@ -58,7 +58,7 @@ def arrivals(draw: st.DrawFn) -> tuple[list[Said], Runs]:
 @pytest.mark.parametrize("agreed", [PROPAGATED, FACTS], ids=["state", "transaction"])
 @MANY
 @given(arrived=arrivals())
-def test_propagating_makes_order_and_split_of_arrival_irrelevant(agreed: Terms, arrived: tuple[list[Said], Runs]) -> None:
+def test_propagating_makes_order_and_split_of_arrival_irrelevant(agreed: EntitySchema, arrived: tuple[list[Said], Runs]) -> None:
     at_once, bit_by_bit = (played(runs, agreed) for runs in ([arrived[0]], arrived[1]))
     assert without_arrival(timeline(at_once, agreed)) == without_arrival(timeline(bit_by_bit, agreed))
 
@@ -66,7 +66,7 @@ def test_propagating_makes_order_and_split_of_arrival_irrelevant(agreed: Terms, 
 @pytest.mark.parametrize("agreed", [PINNED, PROPAGATED], ids=["pinned", "propagate"])
 @SOME
 @given(arrived=arrivals())
-def test_periods_never_overlap_and_chains_have_no_gaps(agreed: Terms, arrived: tuple[list[Said], Runs]) -> None:
+def test_periods_never_overlap_and_chains_have_no_gaps(agreed: EntitySchema, arrived: tuple[list[Said], Runs]) -> None:
     for rows in by(timeline(played(arrived[1], agreed), agreed), "bk"):
         assert_chain(rows, "effective_to", "is_current")
         for of_source in by(rows, "source_system"):
@@ -111,7 +111,7 @@ def test_everything_once_more_is_seen_again_and_changes_nothing(arrived: tuple[l
     assert [2 * row["seen_count"] for row in once] == [row["seen_count"] for row in twice]
 
 
-def played(runs: Runs, agreed: Terms) -> list[Row]:
+def played(runs: Runs, agreed: EntitySchema) -> list[Row]:
     record: list[Row] = []
     for number, arriving in enumerate(runs, 1):
         record += reconstruct(record, [row(cells, number, agreed) for cells in arriving], agreed)

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from karat.reference import Row, Terms, timeline
+from karat.reference import EntitySchema, Row, timeline
 from tests.unit.reference.histories import assertions, history, lines, shown, terms
 
 ONE_SOURCE = """
@@ -103,7 +103,7 @@ def test_silver_finds_each_source_s_word_in_its_own_chain() -> None:
     ]
 
 
-def arrived(said: Sequence[Mapping[str, str]], agreed: Terms) -> list[Row]:
+def arrived(said: Sequence[Mapping[str, str]], agreed: EntitySchema) -> list[Row]:
     return assertions([{"key": "C123", **cells} for cells in said], agreed)
 
 

@@ -1,0 +1,1 @@
+"""Curation: one source made clean, SCD1 or SCD2 by key, watermark and configured order."""

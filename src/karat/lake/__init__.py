@@ -1,0 +1,1 @@
+"""Lake: the one Spark session, the tables and their commits; a commit carries the position that it was made from."""

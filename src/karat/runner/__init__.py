@@ -1,0 +1,1 @@
+"""Runner: a plan becomes stages in order, parallel, retried, isolated and reported."""
