@@ -30,7 +30,7 @@ from karat.lake.context import RunStamp
 from karat.reference import EntitySchema as ReferenceTerms
 from karat.reference import belief_history, conflicts, restatements
 from karat.reference import timeline as reference_timeline
-from karat.temporal.columns import ACT, EVENT_TS, SK
+from karat.temporal.columns import ACTION, EVENT_TS, SK
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros
 from karat.temporal.sketch import bitmaps, sketched
@@ -201,7 +201,7 @@ def _applied(held: dict[str, list[Row]], judged: Judged, ground: Ground) -> dict
     puts = judged.puts(ground.subject)
     current = {row["sk"]: row for row in held["current"]}
     for row in as_rows(puts.rows) if puts else []:
-        if row.pop(ACT, "put") == "delete":
+        if row.pop(ACTION, "put") == "delete":
             del current[row["sk"]]
         else:
             current[row["sk"]] = row
@@ -216,8 +216,8 @@ def _merged(held: list[Row], acts: list[Row], identity: tuple[str, ...]) -> list
     rows = {tuple(row[name] for name in identity): row for row in held}
     for act in acts:
         which = tuple(act[name] for name in identity)
-        assert (act[ACT] != "insert") == (which in rows)
-        if act[ACT] == "delete":
+        assert (act[ACTION] != "insert") == (which in rows)
+        if act[ACTION] == "delete":
             del rows[which]
         else:
             rows[which] = {name: value for name, value in act.items() if not name.startswith("__karat")}

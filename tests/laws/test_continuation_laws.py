@@ -23,7 +23,7 @@ from karat.execute.advance import Arrivals, Ground, InOrder, carried_on, changes
 from karat.execute.picked import picked
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
-from karat.temporal.columns import ACT, EVENT_TS, SK, SNAPSHOT_TS, col
+from karat.temporal.columns import ACTION, EVENT_TS, SK, SNAPSHOT_TS, col
 from karat.temporal.moments import from_micros
 from karat.temporal.sketch import bitmaps, sketched
 from karat.temporal.source_level import is_snapshot
@@ -173,10 +173,10 @@ def _applied(held: list[Row], acts: list[Row]) -> list[Row]:
     versions = {_identity(row): row for row in held}
     for act in acts:
         row = {name: value for name, value in act.items() if not name.startswith("__karat")}
-        if act[ACT] == "delete":
+        if act[ACTION] == "delete":
             del versions[_identity(row)]
         else:
-            assert (act[ACT] == "update") == (_identity(row) in versions)
+            assert (act[ACTION] == "update") == (_identity(row) in versions)
             versions[_identity(row)] = row
     return list(versions.values())
 

@@ -18,7 +18,7 @@ from karat.bronze.repeats import BESIDE, VERSION, beside_absorbing, beside_versi
 from karat.reference import EntitySchema as ReferenceTerms
 from karat.reference import reconstruct
 from karat.reference import timeline as reference_timeline
-from karat.temporal.columns import ACT
+from karat.temporal.columns import ACTION
 from tests.support.histories import (
     TYPES,
     Row,
@@ -114,7 +114,7 @@ def _same_versions(
     """The held versions after the acts, and the versions of all evidence, of those who are told."""
     versions, acts = found
     held, expected = both
-    assert {row[ACT] for row in acts} == {"update"}
+    assert {row[ACTION] for row in acts} == {"update"}
     changed = {(row["sk"], row["statement_hash"]): {name: value for name, value in row.items() if "__karat" not in name} for row in acts}
     after = [changed.get((row["sk"], row["statement_hash"]), row) for row in versions if row["bk"] in told]
     wanted = [row for row in reference_timeline([*held, *map(dict, expected.values())], terms) if row["bk"] in told]

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from karat.config.names import TableName
 from karat.config.resolved import CuratedTable, CurationBooks, OrderBy
 from karat.curation.shape import identified, shaped
-from karat.temporal.columns import ACT, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, col
+from karat.temporal.columns import ACTION, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, col
 from karat.temporal.hashing import hash_of
 
 _PLAIN = CuratedTable(
@@ -62,13 +62,13 @@ def after(changes: DataFrame, held: DataFrame, table: CuratedTable, *columns: st
     _add((row.asDict() for row in held.collect()), rows, table)
     acts = [row.asDict() for row in changes.collect()]
     for act in acts:
-        if act[ACT] == "delete":
+        if act[ACTION] == "delete":
             del rows[_matched(act, table)]
-        elif act[ACT] == "update":
+        elif act[ACTION] == "update":
             kept = act if table.scd_type == 1 else rows[_matched(act, table)] | {name: act[name] for name in (table.end, table.current)}
             assert rows.pop(_matched(act, table)) is not None
             _add([kept], rows, table)
-    _add((act for act in acts if act[ACT] == "insert"), rows, table)
+    _add((act for act in acts if act[ACTION] == "insert"), rows, table)
     chosen = (tuple(row[name] for name in columns) for row in rows.values())
     return sorted(chosen, key=lambda row: tuple((cell is not None, str(cell)) for cell in row))
 

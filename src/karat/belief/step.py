@@ -24,7 +24,7 @@ from karat.lake.context import RunStamp
 from karat.lake.delta import DeltaTables
 from karat.lake.tables import SOURCE, TARGET, Merge, Replacement
 from karat.temporal.columns import (
-    ACT,
+    ACTION,
     AT,
     BATCH_SEQ,
     EVENT_TS,
@@ -66,7 +66,7 @@ class Judged:
             "run_id": F.lit(stamp.run_id),
             "restated_at": moment(stamp.started_at),
         }
-        return self.receipts.rows.drop(ACT, WAS_LIVE).withColumns(stamped)
+        return self.receipts.rows.drop(ACTION, WAS_LIVE).withColumns(stamped)
 
     def puts(self, subject: Subject) -> Merge | Replacement | None:
         """What is believed now of those whose last period differs; None when nobody's does. Who has none any more is deleted."""
@@ -74,15 +74,15 @@ class Judged:
             return None
         form = belief_form(subject)
         last = self.history.rows.where(F.col(IS_CURRENT))
-        fresh = last.where(F.col(ACT) != "delete").select(F.lit("put").alias(ACT), *map(col, form.columns))
-        gone = last.where(F.col(ACT) == "delete").select(F.lit("delete").alias(ACT), *map(col, form.columns))
+        fresh = last.where(F.col(ACTION) != "delete").select(F.lit("put").alias(ACTION), *map(col, form.columns))
+        gone = last.where(F.col(ACTION) == "delete").select(F.lit("delete").alias(ACTION), *map(col, form.columns))
         near = self.history.near(self.history.kinds)
         same = " AND ".join([*near, f"{TARGET}.{SK} = {SOURCE}.{SK}"])
         if near and not self.step.of_all:
-            return Replacement(fresh.drop(ACT), same)
+            return Replacement(fresh.drop(ACTION), same)
         rows = fresh.unionByName(gone.join(fresh.select(SK), SK, "left_anti")) if self.step.of_all else fresh
         updated = [name for name in form.columns if name != SK]
-        return Merge(rows, same, ACT, updated, form.columns, deletes=self.step.of_all)
+        return Merge(rows, same, ACTION, updated, form.columns, deletes=self.step.of_all)
 
 
 def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged | None:

@@ -24,7 +24,7 @@ from karat.bronze.difference import timeline_form
 from karat.bronze.inheritance import nobodys_word
 from karat.bronze.standing import still_hears
 from karat.temporal.columns import (
-    ACT,
+    ACTION,
     ATTR_HASH,
     COPIES,
     EFFECTIVE_FROM,
@@ -116,7 +116,7 @@ def seen_again(copies: DataFrame, terms: EntitySchema) -> DataFrame:
     changed = {LAST_SEEN: f"greatest(old.{LAST_SEEN}, last)", SEEN_COUNT: f"old.{SEEN_COUNT} + copies"}
     values = [f"{changed.get(name, f'old.{quoted(name)}')} AS {quoted(name)}" for name in form.columns]
     was_live = f"old.{IS_SOURCE_CURRENT}" if form.live else "true"
-    return seen.selectExpr(f"'update' AS {ACT}", f"{was_live} AS {WAS_LIVE}", *values)
+    return seen.selectExpr(f"'update' AS {ACTION}", f"{was_live} AS {WAS_LIVE}", *values)
 
 
 def _version(terms: EntitySchema) -> Column:

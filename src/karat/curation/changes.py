@@ -6,7 +6,7 @@
     A [5, open)          B@1          none: older than what is held (`place` puts it in front instead)
     nothing              A@1          insert A [1, open)
 
-Every function here is pure. Its output has the target's columns, `ACT`, and the `MATCH_*` columns that say which
+Every function here is pure. Its output has the target's columns, `ACTION`, and the `MATCH_*` columns that say which
 held row an act is about. Refused rows pass through as `refuse`.
 """
 
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from karat.config.resolved import CuratedTable, OrderBy
 from karat.curation.shape import HELD_STATE, business_columns, held_state, tracked_columns
-from karat.temporal.columns import ACT, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, Names, col
+from karat.temporal.columns import ACTION, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, Names, col
 from karat.temporal.moments import moment
 
 INSERT, UPDATE, DELETE, REFUSE = "insert", "update", "delete", "refuse"
@@ -25,7 +25,7 @@ def state_changes(batch: DataFrame, held: DataFrame, table: CuratedTable) -> Dat
     """SCD1. Grain: one row per entity to insert or overwrite."""
     pairs = _paired(batch, held, table)
     act = F.when(F.col(REASON).isNotNull(), REFUSE).when(_is_new(), INSERT).when(_differs() & ~_is_older(table, batch, held), UPDATE)
-    return pairs.withColumn(ACT, act).where(F.col(ACT).isNotNull()).select(*_output(batch, table))
+    return pairs.withColumn(ACTION, act).where(F.col(ACTION).isNotNull()).select(*_output(batch, table))
 
 
 def version_changes(batch: DataFrame, held: DataFrame, table: CuratedTable) -> DataFrame:
@@ -38,9 +38,9 @@ def version_changes(batch: DataFrame, held: DataFrame, table: CuratedTable) -> D
         .when(_differs() & ~_is_older(table, batch, held), F.array(F.lit(UPDATE), F.lit(INSERT)))
         .otherwise(none)
     )
-    closes = F.col(ACT) == UPDATE
+    closes = F.col(ACTION) == UPDATE
     return (
-        pairs.withColumn(ACT, F.explode(acts))
+        pairs.withColumn(ACTION, F.explode(acts))
         .withColumns(
             {
                 table.start: F.when(closes, F.col(MATCH_START)).otherwise(F.col(START)),
@@ -115,5 +115,5 @@ def _held(order: OrderBy) -> str:
 
 
 def _output(batch: DataFrame, table: CuratedTable) -> list[Column]:
-    names: Names = (*business_columns(batch.columns, table), PK_HASH, DIFF_HASH, ACT, MATCH_KEY, MATCH_START, MATCH_STATE, REASON)
+    names: Names = (*business_columns(batch.columns, table), PK_HASH, DIFF_HASH, ACTION, MATCH_KEY, MATCH_START, MATCH_STATE, REASON)
     return [col(name) for name in names]

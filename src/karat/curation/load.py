@@ -24,7 +24,7 @@ from karat.plan.stages import Curate
 from karat.sources.lake import Bounds, Measure, measure, rows_between
 from karat.state.commits import Checkpoint, Commit, Written
 from karat.telemetry.events import Rows, Status
-from karat.temporal.columns import ACT, PK_HASH, REASON, col
+from karat.temporal.columns import ACTION, PK_HASH, REASON, col
 from karat.temporal.hashing import hash_of
 from karat.temporal.sketch import FEW_KEYS, may_be_among
 
@@ -94,16 +94,16 @@ def _land(batch: Batch, table: CuratedTable, tables: DeltaTables, commit: Commit
     missing = missing_in_target(rows.schema, table, tables)
     held = held_rows(rows.schema, table, tables)
     with _kept(_changes(rows, _near(rows, held, batch.size, table), table, batch.size)) as changes:
-        acts = {row[ACT]: row["count"] for row in changes.groupBy(ACT).count().collect()}
+        acts = {row[ACTION]: row["count"] for row in changes.groupBy(ACTION).count().collect()}
         if acts.pop(REFUSE, 0):
             columns = (*business_columns(rows.columns, table), REASON)
-            late = changes.where(F.col(ACT) == REFUSE).select(*(col(name) for name in columns))
+            late = changes.where(F.col(ACTION) == REFUSE).select(*(col(name) for name in columns))
             quarantined += quarantine(late, table, tables, commit)
         written = Written()
         if acts or not tables.exists(table.target):  # a table that is declared is there, even while it is empty
             prepare_target(missing, table, tables, commit)
         if acts:
-            merge = curated_merge(changes.where(F.col(ACT) != REFUSE), rows.columns, table)
+            merge = curated_merge(changes.where(F.col(ACTION) != REFUSE), rows.columns, table)
             # Where nothing is to be found again there is nothing to search for: an append is two jobs, a MERGE a dozen.
             write = tables.insert if acts.keys() == {INSERT} else tables.merge
             written = write(merge, table.target, commit)

@@ -17,7 +17,7 @@ from karat.config.resolved import CuratedTable
 from karat.curation.changes import DELETE, INSERT, REFUSE, UPDATE
 from karat.curation.reduction import by_every_column, oldest_first
 from karat.curation.shape import HELD_STATE, business_columns, held_state, tracked_columns
-from karat.temporal.columns import ACT, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, col
+from karat.temporal.columns import ACTION, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, col
 from karat.temporal.moments import moment
 
 _HELD_END = "__karat_held_end"
@@ -36,9 +36,9 @@ def placed_changes(said: DataFrame, held: DataFrame, table: CuratedTable) -> Dat
         _statements(said, held, table)
         .transform(_once, table)
         .transform(_with_periods, table)
-        .withColumn(ACT, _act(table))
-        .unionByName(said.where(F.col(REASON).isNotNull()).withColumn(ACT, F.lit(REFUSE)), allowMissingColumns=True)
-        .where(F.col(ACT).isNotNull())
+        .withColumn(ACTION, _act(table))
+        .unionByName(said.where(F.col(REASON).isNotNull()).withColumn(ACTION, F.lit(REFUSE)), allowMissingColumns=True)
+        .where(F.col(ACTION).isNotNull())
         .select(
             *(
                 col(name)
@@ -46,7 +46,7 @@ def placed_changes(said: DataFrame, held: DataFrame, table: CuratedTable) -> Dat
                     *business,
                     PK_HASH,
                     DIFF_HASH,
-                    ACT,
+                    ACTION,
                     MATCH_KEY,
                     MATCH_START,
                     MATCH_STATE,

@@ -12,7 +12,7 @@ from karat.errors import ConfigError
 from karat.lake.delta import DeltaTables
 from karat.lake.tables import SOURCE, TARGET, Layout, Merge
 from karat.state.commits import Commit
-from karat.temporal.columns import ACT, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, quoted
+from karat.temporal.columns import ACTION, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, quoted
 
 HASH_LENGTH = {"md5": 32, "sha256": 64}
 HASH_PROPERTY = "karat.hash"
@@ -60,7 +60,7 @@ def curated_merge(rows: DataFrame, batch_columns: Sequence[str], table: CuratedT
     business = business_columns(batch_columns, table)
     if table.scd_type == 1:
         columns = (*business, PK_HASH, DIFF_HASH)
-        return Merge(rows, f"{TARGET}.{PK_HASH} = {SOURCE}.{PK_HASH}", ACT, columns, columns)
+        return Merge(rows, f"{TARGET}.{PK_HASH} = {SOURCE}.{PK_HASH}", ACTION, columns, columns)
     on = [
         f"{TARGET}.{PK_HASH} = {SOURCE}.{MATCH_KEY}",
         f"{TARGET}.{quoted(table.start)} = {SOURCE}.{MATCH_START}",
@@ -69,7 +69,7 @@ def curated_merge(rows: DataFrame, batch_columns: Sequence[str], table: CuratedT
     if not table.place_late:
         on.append(f"{TARGET}.{quoted(table.current)} = true")  # a literal: whole files of closed versions are never opened
     columns = (*business, PK_HASH, DIFF_HASH, table.start, table.end, table.current)
-    return Merge(rows, " AND ".join(on), ACT, (table.end, table.current), columns, deletes=table.place_late)
+    return Merge(rows, " AND ".join(on), ACTION, (table.end, table.current), columns, deletes=table.place_late)
 
 
 def _layout(table: CuratedTable) -> Layout:

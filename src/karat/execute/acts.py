@@ -16,7 +16,7 @@ from karat.execute.kept import kept
 from karat.lake.delta import DeltaTables
 from karat.lake.tables import SOURCE, TARGET, Merge, Replacement
 from karat.state.commits import Commit, Written
-from karat.temporal.columns import ACT, col, quoted
+from karat.temporal.columns import ACTION, col, quoted
 from karat.temporal.difference import WAS_LIVE, Form
 from karat.temporal.moments import from_micros, roughly
 from karat.temporal.sketch import FEW_KEYS, bitmaps, joined, may_be_among, sketched
@@ -39,12 +39,12 @@ class Acts:
     @property
     def concerned(self) -> list[Row]:
         """The kinds that are about held rows."""
-        return [row for row in self.kinds if row[ACT] != "insert"]
+        return [row for row in self.kinds if row[ACTION] != "insert"]
 
     @property
     def meant(self) -> Written:
         """How many rows of each kind there are."""
-        count = {act: sum(row["rows"] for row in self.kinds if row[ACT] == act) for act in ("insert", "update", "delete")}
+        count = {act: sum(row["rows"] for row in self.kinds if row[ACTION] == act) for act in ("insert", "update", "delete")}
         return Written(count["insert"], count["update"], count["delete"])
 
     def near(self, kinds: Sequence[Row]) -> list[Sql]:
@@ -72,13 +72,13 @@ def write(acts: Acts, into: TableName, tables: DeltaTables, commit: Commit) -> W
     if not acts.kinds:
         return Written()
     if not acts.concerned:
-        return tables.append(_laid_out(acts).drop(ACT, WAS_LIVE), into, commit)
+        return tables.append(_laid_out(acts).drop(ACTION, WAS_LIVE), into, commit)
     gone = _gone(acts)
     if gone is not None:
-        rows = acts.rows.where(F.col(ACT) != "delete") if gone else acts.rows
-        return tables.replace(Replacement(rows.drop(ACT, WAS_LIVE), _matched(acts, gone), acts.meant), into, commit)
+        rows = acts.rows.where(F.col(ACTION) != "delete") if gone else acts.rows
+        return tables.replace(Replacement(rows.drop(ACTION, WAS_LIVE), _matched(acts, gone), acts.meant), into, commit)
     updated = [name for name in acts.form.columns if name not in acts.form.identity]
-    merge = Merge(acts.rows.drop(WAS_LIVE), _matched(acts, ()), ACT, updated, acts.form.columns, deletes=True)
+    merge = Merge(acts.rows.drop(WAS_LIVE), _matched(acts, ()), ACTION, updated, acts.form.columns, deletes=True)
     return tables.merge(merge, into, commit)
 
 
@@ -86,7 +86,7 @@ def _summary(acts: DataFrame, form: Form) -> DataFrame:
     start = F.unix_micros(form.start) if form.start else F.lit(None).cast("bigint")
     keys = sketched(col(form.identity[0]))
     spans = (F.min(start).alias("first"), F.max(start).alias("last"))
-    return acts.groupBy(ACT, WAS_LIVE).agg(*spans, F.count(F.lit(1)).alias("rows"), keys.alias("keys"))
+    return acts.groupBy(ACTION, WAS_LIVE).agg(*spans, F.count(F.lit(1)).alias("rows"), keys.alias("keys"))
 
 
 def _laid_out(acts: Acts) -> DataFrame:
@@ -103,8 +103,8 @@ def _gone(acts: Acts) -> Sequence[str] | None:
         return None
     if not meant.deleted:
         return ()
-    is_written = F.max(F.col(ACT) != "delete").over(Window.partitionBy(col(acts.form.identity[0])))
-    names = acts.rows.select(ACT, is_written.alias("beside"), F.expr(_name(acts)).alias("name")).where(F.col(ACT) == "delete").collect()
+    is_written = F.max(F.col(ACTION) != "delete").over(Window.partitionBy(col(acts.form.identity[0])))
+    names = acts.rows.select(ACTION, is_written.alias("beside"), F.expr(_name(acts)).alias("name")).where(F.col(ACTION) == "delete").collect()
     return [row["name"] for row in names] if all(row["beside"] for row in names) else None
 
 

@@ -17,7 +17,7 @@ from karat.execute.evidence import speakers, terms_of
 from karat.execute.kept import kept
 from karat.lake.context import RunContext
 from karat.lake.delta import DeltaTables
-from karat.temporal.columns import ACT, BK, EFFECTIVE_FROM, SK, SOURCE_SYSTEM, STATEMENT_HASH, VALID_FROM, col
+from karat.temporal.columns import ACTION, BK, EFFECTIVE_FROM, SK, SOURCE_SYSTEM, STATEMENT_HASH, VALID_FROM, col
 
 MOST_SHOWN = 20
 MEANING = {"insert": "missing in the table", "delete": "in the table, but not in the evidence", "update": "differs from the evidence"}
@@ -40,10 +40,10 @@ def verify(entity: Entity, tables: DeltaTables) -> Verified:
     ground = Ground(entity, terms_of(entity, tables, speakers(entity, tables)), tables)
     held = ground.held
     found = kept(ground.differences(timeline(ground.evidence, ground.terms), held))  # counted, then shown: rebuilt once
-    counts = {MEANING[row[ACT]]: row["count"] for row in found.groupBy(ACT).count().collect()}
+    counts = {MEANING[row[ACTION]]: row["count"] for row in found.groupBy(ACTION).count().collect()}
     if not counts:
         return Verified(entity.name, equal=True)
-    first = _readable(found.orderBy(BK, EFFECTIVE_FROM, STATEMENT_HASH, ACT).limit(MOST_SHOWN)).collect()
+    first = _readable(found.orderBy(BK, EFFECTIVE_FROM, STATEMENT_HASH, ACTION).limit(MOST_SHOWN)).collect()
     keys = [row[SK] for row in first]
     stored = {_identity(row): row for row in _readable(held.where(F.col(SK).isin(keys))).collect()}
     return Verified(entity.name, equal=False, differences=tuple(_told(row, stored) for row in first), counts=counts)
@@ -64,10 +64,10 @@ def verify_belief(belief: Belief, world: RunContext) -> Verified:
         if acts is None or not acts.kinds:
             continue
         for row in acts.kinds:
-            counts[f"{MEANING[row[ACT]]} ({table})"] += row["rows"]
+            counts[f"{MEANING[row[ACTION]]} ({table})"] += row["rows"]
         since = F.col(VALID_FROM) if table == belief.history else F.lit(None)
-        shown = acts.rows.select(ACT, BK, since.cast("string").alias(VALID_FROM)).orderBy(BK, VALID_FROM).limit(MOST_SHOWN)
-        first += [{"table": str(table), "what": MEANING[row[ACT]], BK: row[BK], VALID_FROM: row[VALID_FROM]} for row in shown.collect()]
+        shown = acts.rows.select(ACTION, BK, since.cast("string").alias(VALID_FROM)).orderBy(BK, VALID_FROM).limit(MOST_SHOWN)
+        first += [{"table": str(table), "what": MEANING[row[ACTION]], BK: row[BK], VALID_FROM: row[VALID_FROM]} for row in shown.collect()]
     return Verified(str(belief.table), equal=not counts, differences=tuple(first[:MOST_SHOWN]), counts=counts or None)
 
 
@@ -79,9 +79,9 @@ def _readable(rows: DataFrame) -> DataFrame:
 
 def _told(row: Row, stored: Mapping[tuple[Any, ...], Row]) -> Mapping[str, Any]:
     """One difference: which version, what kind, and for a changed one which columns."""
-    told = {"what": MEANING[row[ACT]], "bk": row[BK], "source_system": row[SOURCE_SYSTEM], "effective_from": row[EFFECTIVE_FROM]}
+    told = {"what": MEANING[row[ACTION]], "bk": row[BK], "source_system": row[SOURCE_SYSTEM], "effective_from": row[EFFECTIVE_FROM]}
     held = stored.get(_identity(row))
-    if row[ACT] == "update" and held is not None:
+    if row[ACTION] == "update" and held is not None:
         fields = held.asDict()
         told["columns"] = {name: {"held": fields[name], "evidence": row[name]} for name in fields if fields[name] != row[name]}
     return told

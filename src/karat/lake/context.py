@@ -1,14 +1,15 @@
-"""What a run acts with: its configuration, its session, its birth and what the books said when it began."""
+"""What every stage of a run works with: the configuration, the session, the run's name and time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from karat.config.resolved import Config
-from karat.execute.spoken import Spoken
 from karat.lake.delta import DeltaTables
+from karat.state.commits import Commit
 
 EXACT_TIME = {
     "spark.sql.session.timeZone": "UTC",
@@ -32,7 +33,7 @@ class Recorded:
     watermark: datetime | None = None
     run_id: str | None = None
     consumed: str | None = None
-    """What its last run without a commit had consumed, see `execute.consumed`."""
+    """What its last run without a commit had consumed, see `curation.consumed`."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +45,17 @@ class RunContext:
     stamp: RunStamp
     recorded: Mapping[str, Recorded] = field(default_factory=dict)
     """The control tables as they were at the start, by target."""
-    spoken: dict[str, Spoken] = field(default_factory=dict)
-    """The last batch that landed in this run, by the entity's timeline."""
 
     def recorded_for(self, target: str) -> Recorded:
         """What the control table said about one target; nothing before its first run."""
         return self.recorded.get(target, Recorded())
 
+    def commit(self, stage: str, number: int, **position: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
+        """A commit of this run."""
+        return Commit(stage, number, self.stamp.run_id, self.config.hash, position)
+
     def tables(self) -> DeltaTables:
-        """Tables through a session of their own: temp views and commit settings of parallel stages cannot meet."""
+        """Tables through a session of their own: the views and commits of parallel stages do not meet."""
         session = self.spark.newSession()
         for key, value in EXACT_TIME.items():
             session.conf.set(key, value)

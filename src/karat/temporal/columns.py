@@ -20,7 +20,7 @@ START: Final = "__karat_start"
 REASON: Final = "__karat_reason"
 """Working: why a row is refused; null for an admitted one."""
 
-ACT: Final = "__karat_act"
+ACTION: Final = "__karat_action"
 """Working: what a row does to the target: insert, update, delete, or refuse."""
 
 MATCH_KEY: Final = "__karat_match_key"

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.temporal.columns import ACT, Names, quoted
+from karat.temporal.columns import ACTION, Names, quoted
 from karat.temporal.moments import micros_of
 from karat.temporal.sql import Sql, every
 
@@ -48,7 +48,7 @@ def acts_between(fresh: DataFrame, held: DataFrame, form: Form, unseen: Iterable
         for name in form.columns
     ]
     was_live = f"coalesce(old.{form.live}, true) AS {WAS_LIVE}" if form.live else f"true AS {WAS_LIVE}"
-    return joined.selectExpr(f"{act} AS {ACT}", was_live, *values).where(F.col(ACT).isNotNull())
+    return joined.selectExpr(f"{act} AS {ACTION}", was_live, *values).where(F.col(ACTION).isNotNull())
 
 
 def _told_apart(side: str, name: str, form: Form, since: datetime | None) -> Sql:
@@ -60,7 +60,7 @@ def _told_apart(side: str, name: str, form: Form, since: datetime | None) -> Sql
 
 def only_inserts(fresh: DataFrame, form: Form) -> DataFrame:
     """The acts where nothing is held. Grain: unchanged."""
-    return fresh.selectExpr(f"'insert' AS {ACT}", f"true AS {WAS_LIVE}", *map(quoted, form.columns))
+    return fresh.selectExpr(f"'insert' AS {ACTION}", f"true AS {WAS_LIVE}", *map(quoted, form.columns))
 
 
 def _differs(names: Sequence[str], rows: DataFrame) -> Sql:

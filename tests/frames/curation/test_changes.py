@@ -4,7 +4,7 @@ from pyspark.sql import SparkSession
 
 from karat.config.resolved import OrderBy
 from karat.curation.changes import state_changes, version_changes
-from karat.temporal.columns import ACT, PK_HASH, REASON
+from karat.temporal.columns import ACTION, PK_HASH, REASON
 from tests.support.curated import after, batch_of, curated_table, held_of
 from tests.support.frames import frame, rows_of
 
@@ -194,9 +194,9 @@ def test_the_order_of_columns_and_a_column_the_target_lacks_change_nothing_of_wh
         table,
     )
     changes = version_changes(batch, held, table)
-    assert rows_of(changes, "id", ACT) == [("swapped", "insert"), ("swapped", "update")]
+    assert rows_of(changes, "id", ACTION) == [("swapped", "insert"), ("swapped", "update")]
     lacking = version_changes(batch, held.drop("city"), table)
-    assert rows_of(lacking, "id", ACT) == [("same", "insert"), ("same", "update"), ("swapped", "insert"), ("swapped", "update")]
+    assert rows_of(lacking, "id", ACTION) == [("same", "insert"), ("same", "update"), ("swapped", "insert"), ("swapped", "update")]
 
 
 def test_a_tie_in_time_is_decided_by_the_order_as_it_is_declared(spark: SparkSession) -> None:
@@ -283,7 +283,7 @@ def test_a_refused_row_passes_through_with_its_reason_and_touches_nothing(spark:
     versions, state = curated_table(), curated_table(scd_type=1, tracked=None)
     of_versions = version_changes(batch_of(frame(spark, rows), versions), held_of(held.crossJoin(period), versions), versions)
     of_state = state_changes(batch_of(frame(spark, rows), state), held_of(held, state), state)
-    both = of_versions.select("id", ACT, REASON).unionByName(of_state.select("id", ACT, REASON))
+    both = of_versions.select("id", ACTION, REASON).unionByName(of_state.select("id", ACTION, REASON))
     assert rows_of(both) == [("held", "refuse", "no time")] * 2 + [("new", "refuse", "no time")] * 2
 
 

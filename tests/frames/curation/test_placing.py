@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from karat.curation.placing import placed_changes
-from karat.temporal.columns import ACT, REASON
+from karat.temporal.columns import ACTION, REASON
 from tests.support.curated import after, batch_of, curated_table, held_of
 from tests.support.curation_oracle import By, Rules, by_entity, history, state_of
 from tests.support.frames import frame, rows_of
@@ -186,7 +186,7 @@ def test_a_refused_row_passes_through_and_has_no_place(spark: SparkSession) -> N
     """
     held = held_of(spark.createDataFrame([], f"{SAID}, start timestamp, end timestamp, current boolean"), TABLE)
     changes = placed_changes(batch_of(frame(spark, rows), TABLE), held, TABLE)
-    assert rows_of(changes, "name", ACT, REASON, "current") == [
+    assert rows_of(changes, "name", ACTION, REASON, "current") == [
         ("A", "insert", None, True),
         ("B", "refuse", "no time", None),
         ("C", "refuse", "bad", None),

@@ -13,7 +13,7 @@ from karat.execute.acts import settled_acts, write
 from karat.lake.delta import DeltaTables
 from karat.lake.tables import Layout, Replacement
 from karat.state.commits import Commit, Written
-from karat.temporal.columns import ACT
+from karat.temporal.columns import ACTION
 from karat.temporal.difference import WAS_LIVE, Form
 from tests.support.frames import frame
 
@@ -42,7 +42,7 @@ def _commit(number: int) -> Commit:
 
 
 def _written(tables: DeltaTables, table: str, number: int = 2) -> Written:
-    rows = frame(tables.session, table).withColumnsRenamed({"act": ACT, "was_live": WAS_LIVE})
+    rows = frame(tables.session, table).withColumnsRenamed({"act": ACTION, "was_live": WAS_LIVE})
     return write(settled_acts(rows, FORM), TABLE, tables, _commit(number))
 
 
