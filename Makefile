@@ -7,12 +7,13 @@ SHELL := bash
 PYTHON ?= python3
 UV ?= uv
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 BIN := .venv/bin
 STAMP = .venv/.installed-$(shell cat requirements/dev.txt pyproject.toml | sha256sum | cut -c1-16)
 JARS := .venv/.jars-$(shell sha256sum < src/karat/lake/jars.txt | cut -c1-16)
 say = @printf '\033[1m%s\033[0m\n' "$(1)"
 
-.PHONY: help setup test lint types unit frames laws flows demo bench docs pins clean
+.PHONY: help setup check test lint types unit frames laws flows demo bench docs pins clean
 
 help: ## list these targets
 	@printf 'Karat: make <target>   (PYTEST_ARGS="-k name" passes through to pytest)\n\n'
@@ -25,6 +26,8 @@ test: lint types $(JARS) ## everything that must be green: lint, types and all f
 	$(call say,tests: flows laws frames unit · two processes, the long ones first)
 	@$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder tests/flows tests/laws tests/frames tests/unit $(PYTEST_ARGS)
 
+check: lint types unit ## what a change should pass before anything else: lint, types and the tests without Spark
+
 lint: $(STAMP) ## ruff (rules and format) and the arrows between the folders
 	$(call say,lint: ruff check · ruff format · lint-imports)
 	@$(BIN)/ruff check .
@@ -36,7 +39,7 @@ types: $(STAMP) ## mypy, strict
 	@$(BIN)/mypy
 
 unit: $(STAMP) ## tests without Spark, in seconds
-	@$(BIN)/pytest tests/unit $(PYTEST_ARGS)
+	@$(BIN)/pytest -n 2 tests/unit $(PYTEST_ARGS)
 
 frames: $(JARS) ## tests of transforms on a local Spark
 	@$(BIN)/pytest tests/frames $(PYTEST_ARGS)
@@ -50,10 +53,8 @@ flows: $(JARS) ## tests of whole runs: Delta, state store, command line
 demo: $(JARS) ## play three days of the bank example: evidence, timelines, beliefs, proof
 	@$(BIN)/python examples/bank/demo.py
 
-bench: $(JARS) ## measure curation and bronze against a textbook MERGE, beliefs against the batches they follow
-	@$(BIN)/python benchmarks/curation.py
-	@$(BIN)/python benchmarks/bronze.py --tenfold --snapshot
-	@$(BIN)/python benchmarks/belief.py
+bench: $(JARS) ## measure every case beside the same work by hand and print one table (BENCH_ARGS="--scale 0.1" passes through)
+	@$(BIN)/python -m benchmarks.run $(BENCH_ARGS)
 
 docs: $(JARS) ## run every snippet of the documentation
 	$(call say,docs: every >>> in README.md and docs/ is run)

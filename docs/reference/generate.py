@@ -1,4 +1,4 @@
-"""Writes `config.md` beside this file from the configuration models, so that the reference cannot fall behind them."""
+"""Writes `config.md` from the configuration models, so that the reference agrees with them."""
 
 import re
 from collections.abc import Iterable
@@ -24,27 +24,27 @@ MEANINGS = {
     "EntityDeclaration.type": "`state` has versions with periods; `transaction` has facts and corrections.",
     "EntityDeclaration.key": "Column to type, or a list of columns that are strings.",
     "EntityDeclaration.attributes": "Column to Spark type, as DDL writes it.",
-    "EntityDeclaration.time_basis": "`platform`: the time of arrival stands for the source's, for all feeds.",
-    "EntityDeclaration.late_partials": "Whether what a partial inherited stays as it was on arrival, or follows late words.",
+    "EntityDeclaration.time_basis": "`platform`: the time of arrival is used as event time, for all feeds.",
+    "EntityDeclaration.late_partials": "Whether what a partial inherited stays as it was on arrival, or follows late statements.",
     "EntityDeclaration.sightings": "`lazy` updates `last_seen_ts` and `seen_count` only with other changes and in `karat maintain`.",
-    "Feed.source_system": "Whose word it is. Several feeds may carry one system's words.",
+    "Feed.source_system": "The system that the records come from. Several feeds may have the same one.",
     "Feed.envelope": "What a record is wrapped in. `debezium` and `goldengate` imply op, time and sequence, and PARTIAL.",
-    "Feed.absence_means": "`deleted`: a key that is not in a full extract is gone at the extract's time.",
+    "Feed.absence_means": "`deleted`: a key that is not in a full extract is deleted at the extract's time.",
     "Feed.max_absent": "An extract that would delete a larger share of the source's live keys is quarantined whole.",
     "BeliefDeclaration.name": "Tables `silver.<name>`, `silver.<name>_history`, `silver.<name>_restatements`, `silver.<name>_conflicts`.",
     "BeliefDeclaration.entity": "The entity it is a belief about; of type `state`.",
     "BeliefDeclaration.rules": "Versions in their order. One that has been used is never edited: add another.",
-    "RuleVersion.version": "Shown beside every believed row.",
+    "RuleVersion.version": "Shown in every believed row.",
     "RuleVersion.groups": "Every attribute of the entity is in exactly one.",
-    "DeleteRule.by": "How several sources with a say are settled.",
+    "DeleteRule.by": "Which of several sources wins.",
     "Contract.has_source_time": "Left out: whether `event_time` is set or the envelope tells it.",
     "Contract.has_stable_bk": "`false` keeps the rows as evidence and makes no timeline of them.",
     "Contract.has_explicit_load_type": "Left out: whether `load_type` is set or the envelope implies it.",
     "Contract.has_delete_semantics": "Left out: true.",
-    "Drift.missing_columns": "A column no row of a batch has (partial JSON: no drift). `keep`, `ignore`, `warn`: not said.",
-    "Drift.type_changes": "A value its type cannot hold. `keep`, `ignore`, `warn`: it goes to `extra` and is not said.",
+    "Drift.missing_columns": "A column no row of a batch has (partial JSON: no drift). `keep`, `ignore`, `warn`: not asserted.",
+    "Drift.type_changes": "A value its type cannot hold. `keep`, `ignore`, `warn`: it goes to `extra` and is not asserted.",
 }
-"""What the models leave to this page; a name that is no setting any more stops the page from being written."""
+"""Meanings that the models do not give; a name that is no setting is an error."""
 
 
 def page() -> str:
@@ -59,7 +59,7 @@ def page() -> str:
 
 
 def _check_meanings(schemas: Iterable[dict[str, Any]]) -> None:
-    """Every meaning given here belongs to a setting."""
+    """Raises `ValueError` for a meaning without a setting."""
     models = [model for schema in schemas for model in (schema, *schema.get("$defs", {}).values())]
     settings = {f"{model['title']}.{name}" for model in models for name in model.get("properties", {})}
     if strange := sorted(MEANINGS.keys() - settings):

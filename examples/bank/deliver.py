@@ -1,4 +1,4 @@
-"""Plays the outside world: puts one day's files where the feeds look for them.
+"""Simulates the source systems: copies one day's files to where the feeds look for them.
 
     python deliver.py DAY [--project DIR]
 
@@ -26,7 +26,7 @@ def deliver(project: Path, day: int) -> list[Path]:
 
 
 def appear(file: Path, target: Path) -> None:
-    """Copy the file so that nobody can see half of it."""
+    """Copy the file so that no reader can see half of it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     hidden = target.with_name(f".{target.name}")
     shutil.copyfile(file, hidden)

@@ -1,7 +1,7 @@
 """Three days at a bank, end to end: what `make demo` runs.
 
-Makes the project in `build/demo`, then plays one day after another: files arrive, Karat keeps what they say as evidence,
-brings the timelines up to date and decides what is believed. A second demo finds everything delivered and changes nothing.
+Makes the project in `build/demo`, then plays one day after another: files arrive, Karat appends them to the evidence and
+brings timelines and beliefs up to date. A second demo finds everything delivered and changes nothing.
 """
 
 import filecmp
@@ -29,17 +29,17 @@ EVENINGS = {day: datetime(2026, 3, day + 1, 22, tzinfo=UTC) for day in DAYS}
 """When the files of each day are read: the demo plays March 2026, whatever today is."""
 NEWS = {
     1: "The CRM and the core banking system (CORE) describe their customers, a vendor (KYC) sends its list of assessed ones. "
-    "CORE restricts Jane Carter, C123. One line comes twice, one carries a field nobody declared.",
-    2: "Jane moves, says the CRM. C127 is missing from the vendor's list. A file of yesterday comes again under another name. "
-    "Four rows cannot be read or placed; they go to quarantine with a reason.",
-    3: "The CRM deletes Jane. A file of CORE's that was stuck for two days arrives: her restriction had been lifted long ago. "
+    "CORE restricts Jane Carter, C123. One line comes twice, one has an undeclared field.",
+    2: "The CRM has a new address of Jane. C127 is missing from the vendor's list. A file of yesterday comes again under another name. "
+    "Four rows are refused; they go to quarantine with a reason.",
+    3: "The CRM deletes Jane. A file of CORE arrives two days late: her restriction had been lifted on day 1. "
     "C126 and C127 are back, one payment is corrected, three more rows are refused. And since this afternoon new rules are in "
-    "force (silver/customer.yml, version 2): names come from CORE first, and only CORE may say that a customer is gone.",
+    "force (silver/customer.yml, version 2): names come from CORE first, and only CORE decides that a customer is deleted.",
 }
 NEXT = """
-  .venv/bin/karat why customer --key C123 -p build/demo         every attribute: whose word stands, and why
-  .venv/bin/karat restatements customer -p build/demo           what had been believed of the past, and what is now
-  .venv/bin/karat conflicts customer -p build/demo              where systems differ, and whose word stands
+  .venv/bin/karat why customer --key C123 -p build/demo         every attribute: which source wins, and why
+  .venv/bin/karat restatements customer -p build/demo           what was believed about the past, and what is now
+  .venv/bin/karat conflicts customer -p build/demo              where systems differ, and which one wins
   .venv/bin/karat as-of customer --key C123 --known-at 2026-03-03T23:00 -p build/demo    what was believed on day 2
   .venv/bin/karat history customer --key C127 -p build/demo     absent from one snapshot, back in the next
   .venv/bin/karat history payment --key P1003 -p build/demo     a fact and its correction
@@ -48,7 +48,7 @@ NEXT = """
   .venv/bin/karat tables -p build/demo                          every table: rows, version, last run
   .venv/bin/karat stream -p build/demo                          wait for files in build/demo/data; Ctrl-C ends it
   docs/tutorial.md                                              the same three days by hand, step by step
-  make test                                                     everything this project promises about itself
+  make test                                                     style, types and all tests
 """
 
 
@@ -88,7 +88,7 @@ def is_this_example() -> bool:
 
 
 def play(project: Project, day: int) -> None:
-    """Deliver one day and run, unless an earlier demo has."""
+    """Deliver one day and run, unless an earlier demo did."""
     arrived = deliver(FOLDER, day)
     if arrived:
         CONSOLE.rule(f"Day {day}: {EVENINGS[day].day} March 2026", align="left")
@@ -116,23 +116,23 @@ def give_up(why: str) -> None:
 
 def show_results(project: Project) -> None:
     """One customer's history, the payments, the refused rows, and the proof."""
-    CONSOLE.rule("Jane Carter: what two systems said, and the versions that follow", align="left")
+    CONSOLE.rule("Jane Carter: the statements of two systems, and the versions that follow", align="left")
     history_picture(project.history("customer", "C123"))
-    CONSOLE.rule("Payments: a fact is there once, a correction stands beside it", align="left")
+    CONSOLE.rule("Payments: a fact is kept once, and so is its correction", align="left")
     show_payments(project)
-    CONSOLE.rule("Refused: nothing is lost, everything has a reason", align="left")
+    CONSOLE.rule("Refused rows, each with its reason", align="left")
     show_refused(project)
-    CONSOLE.rule("How much there is, and whether it holds", align="left")
+    CONSOLE.rule("Timelines and beliefs, compared with a rebuild from the evidence", align="left")
     show_proof(project)
     CONSOLE.rule("Jane Carter's status: believed on day 2, and since day 3", align="left")
     for day in (2, 3):
         show_why(project, day)
-    CONSOLE.rule("The receipts: what had been believed about the past, and what is now", align="left")
+    CONSOLE.rule("Restatements: what was believed about the past, and what is now", align="left")
     show_receipts(project)
 
 
 def show_payments(project: Project) -> None:
-    """Payments of the customer with the corrected one, and whatever was told more than once."""
+    """The payments of the customer with the corrected one, and those that arrived more than once."""
     facts = project.table("bronze.payment").where("customer_id = 'C124' OR seen_count > 1").orderBy("payment_id", "effective_from")
     table = Table("payment", "customer", "amount", "booked at", "what", "seen")
     for row in facts.collect():
@@ -143,7 +143,7 @@ def show_payments(project: Project) -> None:
 
 
 def show_refused(project: Project) -> None:
-    """One line a refused row."""
+    """One line per refused row."""
     table = Table("file", "reason")
     for row in refused_rows(project.config, None):
         table.add_row(row["source_file"], escape(row["reason"]))
@@ -151,19 +151,19 @@ def show_refused(project: Project) -> None:
 
 
 def show_why(project: Project, day: int) -> None:
-    """Whose word on Jane's status stood in the evening of a day."""
+    """Why Jane's status was what it was in the evening of a day."""
     question = ask(project.config, "customer", "C123", known_at=EVENINGS[day])
     CONSOLE.print(f"[bold]In the evening of day {day}[/]")
     why_picture(question, {"status": reason(question, "status")}, believed_row(question))
 
 
 def show_receipts(project: Project) -> None:
-    """What changed about the past, a line a value."""
+    """What changed about the past, one line per value."""
     receipts_picture(restatements(project.config, "customer"))
 
 
 def show_proof(project: Project) -> None:
-    """Counts of evidence, versions and beliefs, and each of them against a rebuild."""
+    """Counts of evidence, versions and beliefs, each compared with a rebuild."""
     rows = {table.name: table.rows for table in lake_tables(project.config)}
     counts = {
         entity.name: f"{rows[str(entity.assertions)]} arrivals on record, {rows[str(entity.timeline)]} versions"
@@ -175,7 +175,7 @@ def show_proof(project: Project) -> None:
     for name, count in counts.items():
         with CONSOLE.status(f"rebuilding {name} from its evidence"):
             proven = project.verify(name)
-        answer = "[green]it is what its evidence says[/]" if proven.equal else "[red]it differs from its evidence[/]"
+        answer = "[green]equal to a rebuild[/]" if proven.equal else "[red]differs from a rebuild[/]"
         CONSOLE.print(f"{name}: {count}; {answer}", highlight=False)
 
 

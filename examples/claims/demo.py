@@ -28,7 +28,7 @@ NEXT = """
   .venv/bin/karat progress --project build/demo-claims   the runs you have just seen
   edit build/demo-claims/sql/claims.sql, then:
   .venv/bin/karat run --project build/demo-claims        the rows within the lookback go through the new query
-  make test                                       everything this project promises about itself
+  make test                                       style, types and all tests
 """
 
 
@@ -72,8 +72,8 @@ def run_again(project: Project) -> None:
 
 
 def show_results(project: Project) -> None:
-    """Four tables that tell the story."""
-    CONSOLE.rule("What silver knows now", align="left")
+    """Four tables that show the result."""
+    CONSOLE.rule("What is in silver now", align="left")
     claim = project.table("silver.claims").where("claim_id = 'CLM7001'").orderBy("effective_start_date")
     show(
         "Claim CLM7001: every state with its period",

@@ -12,15 +12,25 @@ class KaratError(Exception):
     code: ClassVar[str] = "KARAT"
     retryable: ClassVar[bool] = False
 
-    def __init__(self, message: str, *, remedy: str = "", **evidence: object) -> None:
+    def __init__(self, message: str, *, remedy: str = "", summary: str | None = None, **evidence: object) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.summary = message if summary is None else summary
+        """The message without the engine's own text, which may quote values of the data: what mails and webhooks carry."""
         self.evidence = evidence
 
     def __str__(self) -> str:
         """One line with the code first; the remedy, where there is one, on a line of its own."""
-        head = f"[{self.code}] {self.message}"
+        return self._said(self.message)
+
+    @property
+    def notice(self) -> str:
+        """The same with the summary in the message's place: what may leave the machine."""
+        return self._said(self.summary)
+
+    def _said(self, sentence: str) -> str:
+        head = f"[{self.code}] {sentence}"
         return f"{head}\n  remedy: {self.remedy}" if self.remedy else head
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -14,7 +15,7 @@ from karat.config.load import load
 from karat.config.moments import in_utc
 from karat.config.names import is_path, lake_path, table_name
 from karat.config.resolved import Config
-from karat.config.secrets import revealed
+from karat.config.secrets import is_reference, revealed
 from karat.errors import ConfigError, KaratError
 from karat.inspect.history import belief_named, entity_named
 from karat.inspect.positions import check_rules, positions
@@ -22,7 +23,8 @@ from karat.lake.context import RunContext, RunStamp
 from karat.lake.delta import DeltaTables
 from karat.lake.session import build_session
 from karat.plan.build import Plan
-from karat.runner.run import Result
+from karat.runner.interruption import Interruption, RunInterrupted
+from karat.runner.run import Result, with_retries
 from karat.state.address import state_url
 from karat.state.writer import StateWriter
 from karat.telemetry.events import Rows, Status
@@ -34,11 +36,11 @@ from karat.telemetry.sinks import Fanout, Sink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from karat.execute.maintain import Chore
-    from karat.execute.replay import Replayed
-    from karat.execute.verify import Verified
+    from karat.bronze.replay import Replayed
     from karat.inspect.belief import Key, Why
     from karat.inspect.history import History
+    from karat.lake.verification import Verified
+    from karat.runner.maintenance import Chore
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ class Project:
         if self._spark is None:
             settings = self.config.settings.spark
             conf = {key: revealed(value, self.config.folder) for key, value in settings.conf.items()}
-            self._spark = build_session(settings.model_copy(update={"conf": conf}), f"karat {self.config.settings.project}")
+            secrets = [key for key, value in settings.conf.items() if is_reference(value)]
+            self._spark = build_session(settings.model_copy(update={"conf": conf}), f"karat {self.config.settings.project}", secrets)
             self._is_ours = self.config.settings.spark.master != "provided"
         return self._spark
 
@@ -104,13 +107,16 @@ class Project:
         """One bounded pass over everything selected. A table's failure is in the report; only what is wrong beforehand is raised.
 
         `now` is the run's time (naive means UTC), for replays and tests; `progress` shows the run on the terminal.
+        A signal (Ctrl-C, SIGTERM) lets no table start any more, cancels those at work, and is raised as a `KeyboardInterrupt`.
         """
         stages = self.plan([select] if isinstance(select, str) else select, now)
-        world = self._world(now)
+        context = self._context(now)
         shown = [_terminal()] if progress else []
         with closing(Fanout([*self._lasting_sinks(), *shown, *sinks])) as sink:
-            ended = pipeline.run(stages, world, sink)
-        return Report(ended.ok, world.stamp.run_id, tuple(_reported(result) for result in ended.results))
+            ended = pipeline.run(stages, context, sink)
+        if ended.interrupted:
+            raise RunInterrupted(ended.interrupted)
+        return Report(ended.ok, context.stamp.run_id, tuple(_reported(result) for result in ended.results))
 
     def table(self, name: str) -> "DataFrame":
         """Any table of the lake, by name or by path."""
@@ -122,25 +128,27 @@ class Project:
         return DeltaTables(self.spark, self.config.lake).read(type(found)(found.schema, found.table, found.path, catalog))
 
     def history(self, entity: str, key: "Mapping[str, object] | str") -> "History":
-        """What was said about one entity and the versions that follow; starts no JVM."""
+        """The statements about one entity and the versions that follow; starts no JVM."""
         from karat.inspect.history import history  # noqa: PLC0415  (a moment that a run does not need)
 
         return history(self.config, entity, key)
 
     def verify(self, name: str) -> "Verified":
         """A timeline, or by `silver.NAME` a belief, against a rebuild from its evidence."""
-        from karat.execute.verify import verify, verify_belief  # noqa: PLC0415
-
         if name.startswith("silver."):
-            return verify_belief(belief_named(self.config, name), self._world())
-        return verify(entity_named(self.config, name), self._world().tables())
+            from karat.belief.verify import verify_belief  # noqa: PLC0415
+
+            return verify_belief(belief_named(self.config, name), self._context())
+        from karat.bronze.verify import verify  # noqa: PLC0415
+
+        return verify(entity_named(self.config, name), self._context())
 
     def as_of(self, belief: str, valid_at: datetime | None = None, known_at: datetime | None = None) -> "DataFrame":
         """What was believed of a whole table: to be true at `valid_at` (default: the latest), by what was known at `known_at` (now)."""
         from karat.belief.as_of import believed_as_of  # noqa: PLC0415
 
         valid = None if valid_at is None else in_utc(valid_at)
-        return believed_as_of(belief_named(self.config, belief), self._world().tables(), in_utc(known_at), valid)
+        return believed_as_of(belief_named(self.config, belief), self._context().tables(), in_utc(known_at), valid)
 
     @overload
     def why(self, belief: str, key: "Key", attribute: str, valid_at: datetime | None = None, known_at: datetime | None = None) -> "Why": ...
@@ -165,31 +173,36 @@ class Project:
         return self.table(str(entity_named(self.config, entity).quarantine))
 
     def replay(self, entity: str, now: datetime | None = None) -> "Replayed":
-        """Refused rows judged again by the present rules; the good ones join the evidence at their own source time."""
-        from karat.execute.replay import replay  # noqa: PLC0415
+        """Refused rows checked again by the present rules; the good ones join the evidence at their own source time."""
+        from karat.bronze.replay import replay  # noqa: PLC0415
 
-        return replay(entity_named(self.config, entity), self._world(now))
+        found, context = entity_named(self.config, entity), self._context(now)
+        return with_retries(lambda: replay(found, context), entity, Interruption())
 
     def maintain(self, what: str, names: Sequence[str] = (), *, retention_hours: int = 168) -> "list[Chore]":
         """Housekeeping: `dry-run` says, `apply` does, `rebuild-from-raw` makes timelines and beliefs anew from their evidence.
 
         `names` are entities and, by `silver.NAME`, beliefs.
         """
-        from karat.execute.maintain import chores, maintain, mend  # noqa: PLC0415
+        from karat.runner.maintenance import chores, maintain, rebuild  # noqa: PLC0415
 
-        world = self._world()
+        context = self._context()
         chosen = [belief_named(self.config, name) if name.startswith("silver.") else entity_named(self.config, name) for name in names]
         done: list[Chore] = []
-        for kept in chosen or [*self.config.entities, *self.config.beliefs]:
+        for each in chosen or [*self.config.entities, *self.config.beliefs]:
             if what == "rebuild-from-raw":
-                mend(kept, world)
+                with_retries(partial(rebuild, each, context), each.name, Interruption())
             elif what == "apply":
-                done += maintain(kept, world, retention_hours=retention_hours)
+                done += with_retries(partial(maintain, each, context, retention_hours=retention_hours), each.name, Interruption())
             else:
-                done += [chore for _, chore in chores(kept, world.tables(), retention_hours=retention_hours)]
+                done += [chore for _, chore in chores(each, context.tables(), retention_hours=retention_hours)]
         return done
 
-    def _world(self, now: datetime | None = None) -> RunContext:
+    def tables(self) -> DeltaTables:
+        """The lake's tables, through a session of their own."""
+        return self._context().tables()
+
+    def _context(self, now: datetime | None = None) -> RunContext:
         return RunContext(self.config, self.spark, _stamp(now))
 
     def close(self) -> None:
@@ -199,7 +212,7 @@ class Project:
             self._spark = None
 
     def _lasting_sinks(self) -> list[Sink]:
-        """Log, state and notices; a state store that cannot be opened is said and done without."""
+        """Log, state and notices; a run goes on without a state store that cannot be opened."""
         sinks: list[Sink] = [JsonLog(self.config.folder / ".karat" / "logs")]
         try:
             sinks.append(Ledger(StateWriter.open(state_url(self.config.settings.state, self.config.folder))))
@@ -211,7 +224,7 @@ class Project:
 
 
 def _stamp(now: datetime | None) -> RunStamp:
-    """Who a run is: names sort by time, because between contradictions the later run's word counts."""
+    """The identity of a run: names sort by time, because of two contradicting statements the later run's counts."""
     born = in_utc(now)
     return RunStamp(f"{born:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:8]}", born)
 

@@ -1,6 +1,6 @@
-"""New projects and deployment files: copied from the examples, rendered from the templates, never over anything.
+"""New projects and deployment files: copied from the examples or rendered from the templates; nothing is overwritten.
 
-An installed Karat carries its examples inside the package; a checkout has them beside `src`. Templates mark what is
+An installed Karat has its examples inside the package; a checkout has them next to `src`. Templates mark what is
 filled in with `[[ ]]`, because `${…}` and `{{…}}` already belong to the files themselves.
 """
 
@@ -17,7 +17,7 @@ from karat.errors import ConfigError
 
 PROJECT_FILE: Final = "karat.yml"
 EMPTY: Final = "empty"
-"""The example that declares nothing."""
+"""The example without declarations."""
 
 _PACKAGE: Final = Path(__file__).parent
 _TEMPLATES: Final = _PACKAGE / "templates"
@@ -36,14 +36,14 @@ __pycache__/
 
 
 def examples() -> list[str]:
-    """Names `create_project` understands."""
+    """The names of the examples for `create_project`."""
     here = _examples_folder()
     found = (folder.name for folder in here.iterdir() if (folder / PROJECT_FILE).is_file()) if here.is_dir() else ()
     return sorted({EMPTY, *found})
 
 
 def create_project(folder: Path, example: str = "bank") -> list[Path]:
-    """The files of a new project that runs, in a folder that was not there or was empty."""
+    """The files of a new project; the folder must not exist or be empty."""
     if example not in examples():
         message = f"there is no example {example!r}"
         raise ConfigError(message, remedy=f"the examples are: {', '.join(examples())}", example=example)
@@ -61,7 +61,7 @@ def create_project(folder: Path, example: str = "bank") -> list[Path]:
 
 
 def add_bundle(folder: Path) -> list[Path]:
-    """The files that deploy a project as a Databricks Asset Bundle; none is written when one is there already."""
+    """The files that deploy a project as a Databricks Asset Bundle; none is written if one of them exists."""
     name = _project_name(folder)
     present = [folder / path for path in _template_files("bundle") if (folder / path).exists()]
     if present:
@@ -88,7 +88,7 @@ def _template_files(template: str) -> list[Path]:
 
 
 def _left_behind(example: Path) -> frozenset[str]:
-    """Folders the example's own `.gitignore` names: whoever tried it out where it stands has filled them."""
+    """Folders named by the example's own `.gitignore`: running the example in place fills them."""
     ignore = example / ".gitignore"
     lines = ignore.read_text(encoding="utf-8").splitlines() if ignore.is_file() else []
     return frozenset(line.strip().strip("/") for line in lines if not line.startswith("#"))

@@ -1,23 +1,30 @@
-"""The same run, again and again, whenever something new is there, until somebody says stop; a running batch is always finished."""
+"""The same run, again and again, whenever something new is there, until it is stopped; the batch at hand is finished first.
 
-import signal
+Whether something is new is asked in one way for every storage: files are listed, and tables are asked for the last commit of
+their log through Spark. Where that fails, the run itself finds out: its stages notice when there is nothing to do.
+"""
+
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from karat.plan.stages import Believe, Land
+from karat.plan.stages import Believe, Curate, Land, Stage
+from karat.runner.interruption import LOOK_SECONDS, interruptible
+from karat.sources.files import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from karat.config.names import TableName
+    from karat.lake.delta import DeltaTables
     from karat.project import Project, Report
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """How a stream ended: how many batches it ran, and the last of them that failed."""
+    """How a stream ended: how many batches it ran, and how many of them failed."""
 
     batches: int
     failed: int
@@ -26,56 +33,61 @@ class Streamed:
 def stream(
     project: "Project", select: Sequence[str], interval: float, run: Callable[[], "Report"], stop: threading.Event | None = None
 ) -> Streamed:
-    """Run when anything selected has moved, then wait for the interval; ends after the batch during which stop was asked for."""
+    """Run when anything selected has moved, then wait for the interval; ends after the batch during which stop was asked for.
+
+    The first signal asks to stop, a second one ends the running batch as it ends a run.
+    """
     batches = failed = 0
     seen: object = None
-    _ = project.spark  # a session takes the signals for itself when it starts: it must be there before we take them back
-    with _stopped_by_signals(stop or threading.Event()) as asked:
-        while not asked.is_set():
-            now = _traces(project, select)
-            if now != seen or now is None:
+    tables = project.tables()  # a session takes the signals for itself when it starts: it must be there before they are listened to
+    with interruptible(patience=1) as interruption:
+
+        def is_stopped() -> bool:
+            return interruption.asked or (stop is not None and stop.is_set())
+
+        while not is_stopped():
+            now = _marks(project, select, tables)
+            if now is None or now != seen:
                 report = run()
                 batches += 1
                 failed += not report.ok
                 seen = now if report.ok else None
-            asked.wait(interval)
+            _wait(interval, is_stopped)
     return Streamed(batches, failed)
 
 
-def _traces(project: "Project", select: Sequence[str]) -> object:
-    """What the selected stages would read, as its outside shows it; None when that cannot be told without reading."""
-    from karat.sources.files import listed  # noqa: PLC0415  (only a stream looks from outside)
-    from karat.state.local_tables import local_history  # noqa: PLC0415
-
-    traces: list[object] = []
-    for stage in project.plan(select).stages:
-        if isinstance(stage, Land):
-            traces += [listed(feed.path, project.spark) for feed in stage.entity.feeds if feed.table is None]
-        if isinstance(stage, Believe):
-            traces.append(stage.why)  # another rule may have come into force, with nothing new to read
-        for name in stage.reads:
-            path = Path(project.config.lake, *name.split("."))
-            if path.is_dir():
-                history = local_history(str(path), 1)
-                traces.append(history[0]["version"] if history else None)
-    return traces
-
-
-@contextmanager
-def _stopped_by_signals(asked: threading.Event) -> Iterator[threading.Event]:
-    """The first signal asks to stop after the running batch; outside the main thread nobody can signal us."""
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+def _marks(project: "Project", select: Sequence[str], tables: "DeltaTables") -> object:
+    """What the selected stages would read, as far as listing files and asking logs shows it; None when that fails."""
     try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        return [_mark(stage, project, tables) for stage in project.plan(select).stages]
+    except Exception:  # noqa: BLE001  (the run meets the same failure, and reports it)
+        return None
+
+
+def _mark(stage: Stage, project: "Project", tables: "DeltaTables") -> object:
+    """What one stage would read. A belief's reason belongs to it: another rule may come into force with nothing new to read."""
+    files = [listed(feed.path, project.spark) for feed in stage.entity.feeds if feed.table is None] if isinstance(stage, Land) else []
+    return files, [_version(name, tables) for name in _tables_read(stage)], stage.why if isinstance(stage, Believe) else None
+
+
+def _tables_read(stage: Stage) -> "Iterator[TableName]":
+    match stage:
+        case Land():
+            yield from (feed.table for feed in stage.entity.feeds if feed.table is not None)
+        case Curate():
+            yield stage.table.source
+        case Believe():
+            yield stage.belief.entity.assertions
+        case _:
+            assert_never(stage)
+
+
+def _version(name: "TableName", tables: "DeltaTables") -> object:
+    """The table's last commit; one made anew at the same version has another time. None where there is no table."""
+    return tables.version_and_move(name) if tables.exists(name) else None
+
+
+def _wait(seconds: float, is_stopped: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while not is_stopped() and (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, LOOK_SECONDS))

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from karat.config.load import load
-from karat.inspect.history import ready, terms_of
+from karat.inspect.history import ready, schema_of
 from karat.inspect.rows import rows_where
 from karat.reference import belief_history, restatements
 
@@ -37,7 +37,7 @@ def expected_history(folder: Path, known_at: datetime, name: str = "customer") -
     config = load(folder)
     belief = next(belief for belief in config.beliefs if belief.name == name)
     rows = [ready(row) for row in rows_where(config, belief.entity.assertions, "1 = 1")]
-    return belief_history(rows, terms_of(belief.entity), belief.rules, known_at=known_at)
+    return belief_history(rows, schema_of(belief.entity), belief.rules, known_at=known_at)
 
 
 def expected_receipts(folder: Path, before: datetime, after: datetime, name: str = "customer") -> list[Row]:
@@ -45,7 +45,7 @@ def expected_receipts(folder: Path, before: datetime, after: datetime, name: str
     config = load(folder)
     belief = next(belief for belief in config.beliefs if belief.name == name)
     rows = [ready(row) for row in rows_where(config, belief.entity.assertions, "1 = 1")]
-    return restatements(rows, terms_of(belief.entity), belief.rules, before=before, after=after)
+    return restatements(rows, schema_of(belief.entity), belief.rules, before=before, after=after)
 
 
 def table_rows(folder: Path, table: str) -> list[dict[str, Any]]:

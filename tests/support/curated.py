@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from karat.config.names import TableName
 from karat.config.resolved import CuratedTable, CurationBooks, OrderBy
-from karat.curation.shape import identified, shaped
+from karat.curation.hash_columns import with_key_hash, with_state_hash
 from karat.temporal.columns import ACTION, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, col
 from karat.temporal.hashing import hash_of
 
@@ -46,14 +46,14 @@ def batch_of(rows: DataFrame, table: CuratedTable) -> DataFrame:
     """Rows ready to be set against the target; a column `reason` refuses its row."""
     reason = col("reason") if "reason" in rows.columns else F.lit(None)
     timed = rows.withColumns({START: col(table.effective_from).cast("timestamp"), REASON: reason.cast("string")})
-    return timed.drop("reason").transform(identified, table).transform(shaped, table)
+    return timed.drop("reason").transform(with_key_hash, table).transform(with_state_hash, table)
 
 
 def held_of(rows: DataFrame, table: CuratedTable) -> DataFrame:
     """Rows as the target holds them, with their hashes; a version's own time is its start where the table does not say."""
     timed = rows if table.effective_from in rows.columns else rows.withColumn(table.effective_from, col(table.start))
     state = hash_of(table.tracked or (), timed.schema, table.hash)
-    return timed.transform(identified, table).withColumn(DIFF_HASH, state)
+    return timed.transform(with_key_hash, table).withColumn(DIFF_HASH, state)
 
 
 def after(changes: DataFrame, held: DataFrame, table: CuratedTable, *columns: str) -> list[tuple[object, ...]]:

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from karat.bronze.shape import assertions_schema, timeline_schema
+from karat.bronze.schema import assertions_schema, timeline_schema
 from karat.config.entity import EntityDeclaration
 from karat.config.names import TableName
 from karat.config.resolved import Entity

@@ -23,6 +23,8 @@ from karat import Project
 from karat.lake.delta import DeltaTables
 from karat.runner import run as runner
 
+WRITES = ("merge", "replace", "append", "overwrite", "add_columns")
+
 
 class Fuse:
     """Counts commits and burns at the one it was set to."""
@@ -76,10 +78,10 @@ def main() -> None:
     fuse = Fuse(number)
     own: Any = DeltaTables
     own.create = fuse.before_creating(DeltaTables.create)
-    for name in ("merge", "replace", "append", "overwrite", "add_columns"):
+    for name in WRITES:
         setattr(own, name, fuse.before(getattr(DeltaTables, name)))
     acting: Any = runner
-    acting.keep_books = fuse.after(runner.keep_books)
+    acting.write_audit = fuse.after(runner.write_audit)
     Project.open(folder, session()).run()
 
 

@@ -1,4 +1,4 @@
-"""Runs that are killed: started as a process of their own in the JVM of the tests, see `killed_run`."""
+"""Runs that are killed just before one of their commits, see `killed_run`."""
 
 import os
 import signal
@@ -8,11 +8,18 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
+from tests.support.processes import ROOT, script
 
 
-def killed_before(commit: int, folder: Path, spark: SparkSession) -> None:
-    """The project run by a process that is killed before this commit of its run, counted from 1."""
+def killed_before(commit: int, folder: Path, spark: SparkSession | None = None) -> None:
+    """The project run by a process that is killed before this commit of its run, counted from 1.
+
+    The process starts a JVM of its own, as users' do, unless a session is given in whose JVM it may work.
+    """
+    if spark is None:
+        started = script(folder, "tests.support.killed_run", str(commit))
+        assert started.ended() == -signal.SIGKILL, started.said()
+        return
     parameters = spark.sparkContext._gateway.gateway_parameters
     here = {**os.environ, "PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}
     command = [sys.executable, "-m", "tests.support.killed_run", str(folder), str(commit)]

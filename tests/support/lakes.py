@@ -9,7 +9,7 @@ import yaml
 from deltalake import CommitProperties, QueryBuilder, write_deltalake
 
 from karat.config.load import load
-from karat.inspect.history import terms_of
+from karat.inspect.history import schema_of
 from karat.reference import Row, conflicts
 from karat.state.commits import Commit
 from tests.support.entities import CUSTOMER, entity_project
@@ -46,7 +46,7 @@ def declare(folder: Path, rules: Sequence[Mapping[str, Any]]) -> None:
 
 def tell(folder: Path, table: str) -> list[Row]:
     """A literal table of statements on record as evidence about customers, a run a line."""
-    rows = assertions(lines(table), terms_of(load(folder).entities[0]))
+    rows = assertions(lines(table), schema_of(load(folder).entities[0]))
     put(folder, "bronze.customer_assertions", rows, EVIDENCE)
     return rows
 
@@ -55,7 +55,7 @@ def record_conflicts(folder: Path, rows: Sequence[Row], known_at: datetime) -> N
     """The belief's table of conflicts, as the reference finds them."""
     (belief,) = load(folder).beliefs
     told = []
-    for row in conflicts(rows, terms_of(belief.entity), belief.rules, known_at=known_at):
+    for row in conflicts(rows, schema_of(belief.entity), belief.rules, known_at=known_at):
         says = [{**word, "source_event_ts": word["at"]} for word in row["candidates"]]
         told.append({"customer_id": row["customer_id"], "bk": row["bk"], "sk": digest(row["bk"]), **_named(row), "says": says})
     put(folder, "silver.customer_conflicts", told, {"sk": BYTES, "says": SAYS})

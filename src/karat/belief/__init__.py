@@ -1,1 +1,1 @@
-"""Belief: a golden record is a function from statements and dated rules to one value per attribute."""
+"""Belief: a golden record is a pure function from statements and dated rules to one value per attribute, and whose word it is."""

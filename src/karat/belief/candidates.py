@@ -1,19 +1,18 @@
-"""What each source has to say: its last word on each attribute it authored, and on whether the thing is there.
+"""Each source's candidate: its last statement on each attribute that it asserted itself, and on whether the thing is there.
 
-A source's *life* with an entity ends when it deletes it; what it says after that begins a new one. It is heard from its
-present life only, but one whose last word is a delete still stands behind the life that this ended.
+A source's *life* with an entity ends when it deletes it; what it says after that begins a new one. Only its present life
+counts, but a source whose last word is a delete still stands behind the life that this ended.
 
     CORE  name=Ann @1   delete @3                   at 4: Ann, gone
-    CORE  name=Ann @1   delete @3   status=A @5     at 6: no word on the name, status A
+    CORE  name=Ann @1   delete @3   status=A @5     at 6: no candidate for the name, status A
 
-Words are picked by an expression that the caller chooses: the last one so far (a window) or the last of all (an aggregate).
+The same expressions serve windows (the last statement so far) and aggregates (the last of all).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T
 
 from karat.config.rules import Authority, Group, Rule
 from karat.temporal.columns import (
@@ -27,159 +26,146 @@ from karat.temporal.columns import (
     RECORD_HASH,
     SK,
     SOURCE_SYSTEM,
-    Names,
     col,
     quoted,
 )
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql, literal, some, texts
 from karat.temporal.whose import said, says_all
 
-LIFE = "__karat_life"
-"""Working: the number of the life a statement belongs to, within its source."""
-BACK = "__karat_back"
-"""Working: whether the source speaks of the thing again after it had deleted it."""
-SAYS_ALL = "__karat_says_all"
-"""Working: whether the statement speaks of every attribute; most do, and then each need not be looked for."""
-NEW = "__karat_new"
+FIRST_NEW: Final = "__karat_first_new"
+"""Working: the first time at which anything new about the entity takes effect; null where everything is derived anew."""
+NEW: Final = "__karat_new"
 """Working: whether the statement was not known before."""
-ENTERED = "__karat_entered"
-"""Working: whether anybody who is heard has said anything that is believed."""
+ENTERED: Final = "__karat_entered"
+"""Working: whether any source that counts has said anything that is believed."""
+_LIFE: Final = "__karat_life"
+_RETURNS: Final = "__karat_returns"
+_SAYS_ALL: Final = "__karat_says_all"
 
-Pick = Callable[[Sql, Sql], Sql]
+LastOf = Callable[[Sql, Sql], Sql]
 """The value of the last statement for which the condition holds: (condition, value)."""
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What a belief is about: the entity's columns, and everybody who has ever spoken of it."""
-
-    key: Names
-    attributes: Mapping[str, T.DataType]
-    sources: Names
+def believable(statements: DataFrame, schema: EntitySchema) -> DataFrame:
+    """Of statements the columns that a belief depends on. Grain: unchanged."""
+    owned = (BK, SK, AT, PLACE, SOURCE_SYSTEM, RANK, IS_DELETED, ASSERTED, RECORD_HASH, BATCH_SEQ, FIRST_NEW)
+    return statements.select(*map(col, (*schema.key, *schema.attributes, *owned)))
 
 
-def spoken(statements: DataFrame, subject: Subject) -> DataFrame:
-    """Of statements what a belief can hear. Grain: unchanged."""
-    heard_of = (*subject.key, *subject.attributes, BK, SK, AT, PLACE, SOURCE_SYSTEM, RANK, IS_DELETED, ASSERTED, RECORD_HASH, BATCH_SEQ)
-    return statements.select(*map(col, heard_of))
-
-
-def so_far(condition: Sql, value: Sql) -> Sql:
+def last_so_far(condition: Sql, value: Sql) -> Sql:
     """The last one up to the row itself."""
-    upto = f"(PARTITION BY {BK} ORDER BY {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-    return f"last(if({condition}, {value}, NULL), true) OVER {upto}"
+    so_far = f"(PARTITION BY {BK} ORDER BY {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    return f"last(if({condition}, {value}, NULL), true) OVER {so_far}"
 
 
-def of_all(condition: Sql, value: Sql) -> Sql:
+def last_of_all(condition: Sql, value: Sql) -> Sql:
     """The last one of a group."""
     return f"max_by({value}, {PLACE}) FILTER (WHERE {condition})"
 
 
-def with_lives(statements: DataFrame, subject: Subject) -> DataFrame:
+def with_lives(statements: DataFrame, schema: EntitySchema) -> DataFrame:
     """Each statement with the life it belongs to; a delete belongs to the life it ends. Grain: unchanged."""
-    several = f", {SOURCE_SYSTEM}" if len(subject.sources) > 1 else ""  # what one says alone lies in the entity's own order
+    several = f", {SOURCE_SYSTEM}" if len(schema.sources) > 1 else ""  # one source alone lies in the entity's own order
     own = f"(PARTITION BY {BK}{several} ORDER BY {PLACE})"
-    back = f"NOT {IS_DELETED} AND coalesce(lag({IS_DELETED}) OVER {own}, false)"
-    marked = statements.selectExpr("*", f"{back} AS {BACK}", f"{says_all(subject.attributes)} AS {SAYS_ALL}")
-    return marked.selectExpr("*", f"count_if({BACK}) OVER {own} AS {LIFE}")
+    returns = f"NOT {IS_DELETED} AND coalesce(lag({IS_DELETED}) OVER {own}, false)"
+    marked = statements.selectExpr("*", f"{returns} AS {_RETURNS}", f"{says_all(schema.attributes)} AS {_SAYS_ALL}")
+    return marked.selectExpr("*", f"count_if({_RETURNS}) OVER {own} AS {_LIFE}")
 
 
-def picked(subject: Subject, rule: Rule, pick: Pick) -> list[Sql]:
-    """Every word that may count, as columns; for `selectExpr` or `agg`."""
-    lives = [f"{pick(_is(source), LIFE)} AS {_life(index)}" for index, source in enumerate(subject.sources)]
-    ends = [f"{pick(_is(source), _end(rule.delete, source))} AS {_lifecycle(subject, source)}" for source in heard(subject, rule.delete)]
-    words = [
-        f"{pick(f'{_is(source)} AND NOT {IS_DELETED} AND {_says(attribute)}', _word(attribute, group, source))} AS {word}"
-        for attribute, group in spoken_of(subject, rule).items()
-        for source, word in _words(subject, attribute, group)
+def candidate_columns(schema: EntitySchema, rule: Rule, last: LastOf) -> list[Sql]:
+    """Every candidate that may count, as columns; for `selectExpr` or `agg`."""
+    lives = [f"{last(_is(source), _LIFE)} AS {_life(index)}" for index, source in enumerate(schema.sources)]
+    lifecycle = [
+        f"{last(_is(source), _lifecycle(rule.delete, source))} AS {_lifecycle_column(schema, source)}"
+        for source in allowed_sources(schema, rule.delete)
     ]
-    return [*lives, *ends, *words, f"{pick(_enters(subject, rule), 'true')} AS {ENTERED}"]
+    words = [
+        f"{last(f'{_is(source)} AND NOT {IS_DELETED} AND {_says(attribute)}', _candidate(attribute, group, source))} AS {column}"
+        for attribute, group in decided_attributes(schema, rule).items()
+        for source, column in _candidate_columns(schema, attribute, group)
+    ]
+    return [*lives, *lifecycle, *words, f"{last(_enters(schema, rule), 'true')} AS {ENTERED}"]
 
 
-def news(subject: Subject, rule: Rule) -> list[Sql]:
+def latest_new(schema: EntitySchema, rule: Rule) -> list[Sql]:
     """The last new statement that may have moved each attribute, and whether the thing is there, as columns."""
     whose = f"named_struct('source_system', {SOURCE_SYSTEM}, 'at', {AT}, 'record_hash', {RECORD_HASH}, 'is_new', {NEW})"
     moves = {
-        attribute: f"{_by(heard(subject, group))} AND ({IS_DELETED} OR {BACK} OR {_says(attribute)})"
-        for attribute, group in spoken_of(subject, rule).items()
+        attribute: f"{_by(allowed_sources(schema, group))} AND ({IS_DELETED} OR {_RETURNS} OR {_says(attribute)})"
+        for attribute, group in decided_attributes(schema, rule).items()
     }
-    moves[ENTERED] = _enters(subject, rule)
-    if having_a_say := heard(subject, rule.delete):
-        moves[IS_DELETED] = _by(having_a_say)
+    moves[ENTERED] = _enters(schema, rule)
+    if deciding := allowed_sources(schema, rule.delete):
+        moves[IS_DELETED] = _by(deciding)
         moves[ENTERED] = some([moves[ENTERED], moves[IS_DELETED]])
-    return [f"{so_far(f'{NEW} AND ({condition})', whose)} AS {last_new(name)}" for name, condition in moves.items()]
+    return [f"{last_so_far(f'{NEW} AND ({condition})', whose)} AS {latest_new_on(name)}" for name, condition in moves.items()]
 
 
-def last_new(attribute: str) -> Sql:
+def latest_new_on(attribute: str) -> Sql:
     """The column that holds the last new statement about an attribute."""
-    return quoted(f"__karat_news_{attribute}")
+    return quoted(f"__karat_latest_new_{attribute}")
 
 
-def candidates(subject: Subject, attribute: str, group: Group) -> dict[str, Sql]:
-    """Source to its word on the attribute where it counts, else null."""
+def candidates(schema: EntitySchema, attribute: str, group: Group) -> dict[str, Sql]:
+    """Source to its candidate for the attribute where it counts, else null."""
     found = {}
-    for source, word in _words(subject, attribute, group):
-        counts = f"{word}.life = {_life(subject.sources.index(source))}"
-        if group.nulls == "skip":  # no word at all; what the source said before the null is not its word any more
-            counts += f" AND {word}.value IS NOT NULL"
-        found[source] = f"if({counts}, {word}, NULL)"
+    for source, candidate in _candidate_columns(schema, attribute, group):
+        counts = f"{candidate}.life = {_life(schema.sources.index(source))}"
+        if group.nulls == "skip":  # no candidate at all: the source does not fall back to what it said before the null
+            counts += f" AND {candidate}.value IS NOT NULL"
+        found[source] = f"if({counts}, {candidate}, NULL)"
     return found
 
 
-def winner(words: Iterable[Sql], by: str) -> Sql:
-    """The word that counts; null when nobody has one. Words are told apart by their place."""
-    competing = list(words)
+def winner(competing: Sequence[Sql], by: str) -> Sql:
+    """The candidate that counts; null when there is none. Each is named by its place."""
     if not competing:
         return "NULL"
     if len(competing) == 1:
         return competing[0]
-    best = greatest([_strength(word, by) for word in competing])
-    return f"coalesce({', '.join(f'if({word}.place = {best}.place, {word}, NULL)' for word in competing)})"
+    strongest = f"greatest({', '.join(_strength(candidate, by) for candidate in competing)})"
+    return f"coalesce({', '.join(f'if({candidate}.place = {strongest}.place, {candidate}, NULL)' for candidate in competing)})"
 
 
-def end_word(subject: Subject, rule: Rule) -> Sql:
-    """The word that settles whether the thing is there; null when nobody with a say has spoken."""
-    return winner([_lifecycle(subject, source) for source in heard(subject, rule.delete)], rule.delete.by)
+def lifecycle_winner(schema: EntitySchema, rule: Rule) -> Sql:
+    """The statement that settles whether the thing is there; null when no source that may say has spoken."""
+    return winner([_lifecycle_column(schema, source) for source in allowed_sources(schema, rule.delete)], rule.delete.by)
 
 
-def heard(subject: Subject, group: Group | Authority) -> list[str]:
+def allowed_sources(schema: EntitySchema, group: Group | Authority) -> list[str]:
     """The sources that count: those the rule names that have ever spoken, or all."""
-    return [source for source in subject.sources if group.sources is None or source in group.sources]
+    return [source for source in schema.sources if group.sources is None or source in group.sources]
 
 
-def spoken_of(subject: Subject, rule: Rule) -> dict[str, Group]:
-    """Attribute to the group it is decided in, where anybody who is heard there has ever spoken."""
+def decided_attributes(schema: EntitySchema, rule: Rule) -> dict[str, Group]:
+    """Attribute to the group it is decided in, where any source that counts there has ever spoken."""
     return {
         attribute: group
         for group in rule.groups.values()
-        if heard(subject, group)
+        if allowed_sources(schema, group)
         for attribute in group.attributes
-        if attribute in subject.attributes
+        if attribute in schema.attributes
     }
 
 
-def greatest(values: Sequence[Sql]) -> Sql:
-    """The greatest of them, nulls aside; SQL's own function wants at least two."""
-    return f"greatest({', '.join(values)})" if len(values) > 1 else values[0]
-
-
-def _strength(word: Sql, by: str) -> Sql:
-    """What words are compared by: rank and time as the rule has it, then the order of statements."""
+def _strength(candidate: Sql, by: str) -> Sql:
+    """What candidates are compared by: rank and time as the rule has it, then the order of statements."""
     first = ("rank", "at") if by == "precedence" else ("at", "rank")
-    fields = ", ".join(f"'{name}', {word}.{name}" for name in (*first, "feed_rank", "place"))
-    return f"if({word} IS NULL, NULL, named_struct({fields}))"
+    fields = ", ".join(f"'{name}', {candidate}.{name}" for name in (*first, "feed_rank", "place"))
+    return f"if({candidate} IS NULL, NULL, named_struct({fields}))"
 
 
-def _word(attribute: str, group: Group, source: str) -> Sql:
-    return f"named_struct({_common(group, source)}, 'life', {LIFE}, 'value', {quoted(attribute)})"
+def _candidate(attribute: str, group: Group, source: str) -> Sql:
+    return f"named_struct({_common(group, source)}, 'life', {_LIFE}, 'value', {quoted(attribute)})"
 
 
-def _end(authority: Authority, source: str) -> Sql:
+def _lifecycle(authority: Authority, source: str) -> Sql:
     return f"named_struct({_common(authority, source)}, 'gone', {IS_DELETED})"
 
 
 def _says(attribute: str) -> Sql:
-    return f"({SAYS_ALL} OR {said(attribute)})"
+    return f"({_SAYS_ALL} OR {said(attribute)})"
 
 
 def _common(group: Group | Authority, source: str) -> Sql:
@@ -190,26 +176,26 @@ def _common(group: Group | Authority, source: str) -> Sql:
     )
 
 
-def _enters(subject: Subject, rule: Rule) -> Sql:
-    """Whether a statement brings its entity into the belief: somebody who is heard asserts something, be it null."""
+def _enters(schema: EntitySchema, rule: Rule) -> Sql:
+    """Whether a statement brings its entity into the belief: a source that counts asserts something, be it null."""
     return some(
         f"NOT {IS_DELETED} AND {_by(sources)} AND arrays_overlap({ASSERTED}, {texts(group.attributes)})"
         for group in rule.groups.values()
-        if (sources := heard(subject, group))
+        if (sources := allowed_sources(schema, group))
     )
 
 
-def _words(subject: Subject, attribute: str, group: Group) -> list[tuple[str, Sql]]:
-    place = list(subject.attributes).index(attribute)
-    return [(source, f"__karat_word_{place}_{subject.sources.index(source)}") for source in heard(subject, group)]
+def _candidate_columns(schema: EntitySchema, attribute: str, group: Group) -> list[tuple[str, Sql]]:
+    place = list(schema.attributes).index(attribute)
+    return [(source, f"__karat_candidate_{place}_{schema.sources.index(source)}") for source in allowed_sources(schema, group)]
 
 
 def _life(source: int) -> Sql:
     return f"__karat_life_{source}"
 
 
-def _lifecycle(subject: Subject, source: str) -> Sql:
-    return f"__karat_lifecycle_{subject.sources.index(source)}"
+def _lifecycle_column(schema: EntitySchema, source: str) -> Sql:
+    return f"__karat_lifecycle_{schema.sources.index(source)}"
 
 
 def _is(source: str) -> Sql:

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.execute.kept import kept
+from karat.lake.materialized import materialized
 from karat.temporal.columns import BECAUSE, BK, col, quoted
 
 AS_JSON = {
@@ -38,11 +38,11 @@ def written(believed: DataFrame, file: Path | None, shown: int) -> Told:
     columns = tuple(believed.columns)
     if file is not None and file.suffix.lower() == ".csv":
         return _as_csv(believed, columns, file, shown)
-    rows = kept(believed)
-    if file is not None:
-        rows.write.parquet(f"file://{file.absolute()}")
-    first = [json.loads(row[0]) for row in _as_json(rows.orderBy(BK).limit(shown)).collect()]
-    return Told(columns, first, rows.count())
+    with materialized(believed) as rows:
+        if file is not None:
+            rows.write.parquet(f"file://{file.absolute()}")
+        first = [json.loads(row[0]) for row in _as_json(rows.orderBy(BK).limit(shown)).collect()]
+        return Told(columns, first, rows.count())
 
 
 def _as_csv(believed: DataFrame, columns: tuple[str, ...], file: Path, shown: int) -> Told:

@@ -9,145 +9,147 @@ that is later than all of them only moves the belief forward, and leaves no rece
 """
 
 from collections.abc import Iterable
-from datetime import datetime
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.belief.candidates import ENTERED, Subject, heard, last_new, spoken_of
-from karat.belief.resolution import BECAUSE_TYPE, END_WORD, belief_columns, comparable, text_of, winning
+from karat.belief.candidates import ENTERED, FIRST_NEW, allowed_sources, decided_attributes, latest_new_on
+from karat.belief.resolution import BECAUSE_TYPE, LIFECYCLE_WINNER, belief_columns, believed_moments, comparable, text_of, winning
 from karat.config.rules import Rule
-from karat.temporal.columns import AT, BECAUSE, BK, IS_DELETED, SK, VALID_FROM, VALID_TO, col, quoted
-from karat.temporal.moments import micros_of, moment
+from karat.temporal.columns import AT, BATCH_SEQ, BECAUSE, BK, IS_DELETED, SK, VALID_FROM, VALID_TO, col, quoted
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql, literal
 from karat.temporal.whose import text_of_words, whose
 
 CHANGED, BEFORE, AFTER, CAUSE = "changed", "before", "after", "cause"
 STATEMENT, RULE = "statement", "rule"
-CAUSES = "__karat_causes"
-"""Working: attribute to the new statement that moved it."""
-FRONTIER = "__karat_frontier"
+FRONTIER: Final = "__karat_frontier"
 """Working: the time of the last statement known of the entity before."""
-_SIDE = "__karat_side"
+_CAUSES, _SIDE, _STATE, _GOES_ON, _NEXT = "__karat_causes", "__karat_side", "__karat_state", "__karat_goes_on", "__karat_next"
 
 
-def receipts_of_statements(before: DataFrame, after: DataFrame, late: DataFrame, subject: Subject, since: datetime | None) -> DataFrame:
+def receipts_of_statements(before: DataFrame, after: DataFrame, schema: EntitySchema) -> DataFrame:
     """What new statements changed about the past. Grain: one row per entity and stretch of one before, after and because.
 
-    `before` and `after` are believed moments under one rule, `after` with its causes; `late` has `FRONTIER` per `SK` of those who may have
-    a receipt. Nothing new speaks of a time before `since`; what the readings say of an earlier one need not be the same.
+    `before` and `after` are believed moments under one rule, `after` from `moments_with_causes`. Entities of which nothing
+    new speaks of the past are not in `after`, and get no receipt.
     """
-    known = side_by_side(before, after, subject, late).withColumn(CAUSES, F.expr(_fitting_causes()))
-    known = known if since is None else known.where(F.col(AT) >= moment(since))
-    late_ones = f"filter({CHANGED}, name -> coalesce({CAUSES}[name].source_event_ts < {FRONTIER}, false))"
-    blamed = known.withColumn(CHANGED, F.expr(late_ones))
-    because = F.expr(f"map_filter({CAUSES}, (name, cause) -> array_contains({CHANGED}, name))")
-    return _receipts(blamed.withColumns({BECAUSE: because, CAUSE: F.lit(STATEMENT)}), subject)
+    known = side_by_side(before, after, schema).withColumn(_CAUSES, F.expr(_fitting_causes()))
+    # before the first new statement nothing has moved, and what the readings say of that time need not be complete
+    known = known.where(f"{FRONTIER} IS NOT NULL AND ({FIRST_NEW} IS NULL OR {AT} >= {FIRST_NEW})")
+    late = f"filter({CHANGED}, name -> coalesce({_CAUSES}[name].source_event_ts < {FRONTIER}, false))"
+    blamed = known.withColumn(CHANGED, F.expr(late))
+    because = F.expr(f"map_filter({_CAUSES}, (name, cause) -> array_contains({CHANGED}, name))")
+    return _receipts(blamed.withColumns({BECAUSE: because, CAUSE: F.lit(STATEMENT)}), schema)
 
 
-def receipts_of_rule(before: DataFrame, after: DataFrame, subject: Subject) -> DataFrame:
+def receipts_of_rule(before: DataFrame, after: DataFrame, schema: EntitySchema) -> DataFrame:
     """What a new rule changed about the same statements. Grain: one row per entity and stretch of one before and after."""
     no_statement = F.expr(f"CAST(map() AS {BECAUSE_TYPE})")
-    return _receipts(side_by_side(before, after, subject).withColumns({BECAUSE: no_statement, CAUSE: F.lit(RULE)}), subject)
+    return _receipts(side_by_side(before, after, schema).withColumns({BECAUSE: no_statement, CAUSE: F.lit(RULE)}), schema)
 
 
-def with_causes(moments: DataFrame, subject: Subject, rule: Rule, since: datetime | None) -> DataFrame:
-    """Believed moments with their news as what is believed and, attribute by attribute, which news moved it. Grain: unchanged.
+def moments_with_causes(statements: DataFrame, schema: EntitySchema, rule: Rule, known_batch: int) -> DataFrame:
+    """Believed moments and, attribute by attribute, which new statement moved it. Grain: one row per entity and instant.
 
-    Nothing new speaks of a time before `since`: there nothing was moved.
+    Takes statements with `FRONTIER`; new are those of batches after `known_batch`.
     """
-    believed = [quoted(name) for name in (*belief_columns(subject), AT)]
-    causes = _causes(subject, rule)
-    moved = causes if since is None else f"if({AT} >= timestamp_micros({micros_of(since)}), {causes}, NULL)"
-    return moments.selectExpr(*believed, f"{moved} AS {CAUSES}")
+    moments = believed_moments(statements, schema, rule, known_batch)
+    columns = [quoted(name) for name in (*belief_columns(schema), AT, FIRST_NEW, FRONTIER)]
+    return moments.selectExpr(*columns, f"{_causes(schema, rule)} AS {_CAUSES}")
 
 
-def frontiers(statements: DataFrame) -> DataFrame:
-    """The time of the last statement of each entity. Grain: one row per entity."""
-    return statements.groupBy(SK).agg(F.max(AT).alias(FRONTIER))
+def speaking_of_the_past(statements: DataFrame, known_batch: int, earlier: DataFrame | None = None) -> DataFrame:
+    """The statements about entities of which something new may speak of the past, with `FRONTIER`. Grain: unchanged.
 
-
-def side_by_side(before: DataFrame, after: DataFrame, subject: Subject, among: DataFrame | None = None) -> DataFrame:
-    """Both readings at every instant of either, and what differs between them. Grain: one row per entity and instant.
-
-    With `among`, of those entities only, and with what is told there about them.
+    `earlier` are the statements as they were before the new ones; without it they are the old ones among all.
     """
-    together = _sided(after, AFTER, subject).unionByName(_sided(before, BEFORE, subject))
-    told = () if among is None else tuple(name for name in among.columns if name != SK)
-    # by one key and already together: a merge join is a stage, a broadcast would be a job
-    together = together if among is None else together.join(among.hint("merge"), SK, "inner")
-    in_turn = Window.partitionBy(SK).orderBy(AT, _SIDE)
+    if earlier is None:
+        before = F.max(F.when(F.col(BATCH_SEQ) <= known_batch, F.col(AT)))
+        found = statements.withColumn(FRONTIER, before.over(Window.partitionBy(BK)))
+    else:
+        frontiers = earlier.groupBy(BK).agg(F.max(AT).alias(FRONTIER))
+        found = statements.join(frontiers, BK, "inner")
+    return found.where(F.col(FRONTIER).isNotNull() & F.coalesce(F.col(FIRST_NEW) < F.col(FRONTIER), F.lit(True)))
+
+
+def side_by_side(before: DataFrame, after: DataFrame, schema: EntitySchema) -> DataFrame:
+    """Both readings at every instant of either, and what differs between them. Grain: one row per entity and instant."""
+    together = _one_side(after, AFTER, schema).unionByName(_one_side(before, BEFORE, schema))
+    entity, in_turn = Window.partitionBy(BK), Window.partitionBy(BK).orderBy(AT, _SIDE)
     so_far = in_turn.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     carried = together.select(
-        *(col(name) for name in (*subject.key, BK, SK, AT, *told)),
-        *(F.last(F.when(F.col(_SIDE) == side, F.col("state")), ignorenulls=True).over(so_far).alias(side) for side in (BEFORE, AFTER)),
-        F.last(CAUSES, ignorenulls=True).over(so_far).alias(CAUSES),
-        F.lead(AT).over(in_turn).alias("__karat_next"),
-    ).where(f"__karat_next IS NULL OR __karat_next > {AT}")
-    return carried.withColumn(CHANGED, _changed(subject))
+        *(col(name) for name in (*schema.key, BK, SK, AT)),
+        *(F.max(name).over(entity).alias(name) for name in (FRONTIER, FIRST_NEW)),
+        *(F.last(F.when(F.col(_SIDE) == side, F.col(_STATE)), ignorenulls=True).over(so_far).alias(side) for side in (BEFORE, AFTER)),
+        F.last(_CAUSES, ignorenulls=True).over(so_far).alias(_CAUSES),
+        F.lead(AT).over(in_turn).alias(_NEXT),
+    ).where(f"{_NEXT} IS NULL OR {_NEXT} > {AT}")
+    return carried.withColumn(CHANGED, _changed(schema))
 
 
-def _sided(moments: DataFrame, side: str, subject: Subject) -> DataFrame:
-    """Moments as one of two sides; causes only where they are known."""
-    state = F.struct(*(col(name) for name in (*subject.attributes, IS_DELETED)))
-    causes = F.col(CAUSES) if CAUSES in moments.columns else F.lit(None).cast(BECAUSE_TYPE)
-    key = [col(name) for name in (*subject.key, BK, SK, AT)]
-    return moments.select(*key, state.alias("state"), causes.alias(CAUSES), F.lit(side).alias(_SIDE))
+def _one_side(moments: DataFrame, side: str, schema: EntitySchema) -> DataFrame:
+    """Moments as one of two sides; what is not known of a side is null."""
+    state = F.struct(*(col(name) for name in (*schema.attributes, IS_DELETED)))
+    unknown = {_CAUSES: BECAUSE_TYPE, FRONTIER: "timestamp", FIRST_NEW: "timestamp"}
+    known = [F.col(name) if name in moments.columns else F.lit(None).cast(kind).alias(name) for name, kind in unknown.items()]
+    key = [col(name) for name in (*schema.key, BK, SK, AT)]
+    return moments.select(*key, state.alias(_STATE), *known, F.lit(side).alias(_SIDE))
 
 
-def _changed(subject: Subject) -> Column:
+def _changed(schema: EntitySchema) -> Column:
     """Names of what differs, in order."""
-    pairs = [
-        (name, comparable(F.col(BEFORE)[name], kind), comparable(F.col(AFTER)[name], kind)) for name, kind in subject.attributes.items()
-    ]
-    pairs.append((IS_DELETED, F.col(BEFORE)[IS_DELETED], F.col(AFTER)[IS_DELETED]))
+    before, after = F.col(BEFORE), F.col(AFTER)
+    pairs = [(name, comparable(before[name], kind), comparable(after[name], kind)) for name, kind in schema.attributes.items()]
+    pairs.append((IS_DELETED, before[IS_DELETED], after[IS_DELETED]))
     return F.array_sort(F.array_compact(F.array(*(F.when(~old.eqNullSafe(new), F.lit(name)) for name, old, new in pairs))))
 
 
-def _receipts(instants: DataFrame, subject: Subject) -> DataFrame:
+def _receipts(instants: DataFrame, schema: EntitySchema) -> DataFrame:
     """Instants to stretches of one before, after and because. Grain: one row per entity and stretch.
 
-    Of both readings only what changed is told, so that a receipt is not cut where something else moved on; as text, and null where
-    nothing was believed.
+    Of both readings only what changed is told, so that a receipt is not cut where something else moved on; as text, and
+    null where nothing was believed.
     """
-    key = [quoted(name) for name in (*subject.key, BK, SK, AT, CHANGED)]
-    sides = [f"if({side} IS NULL, NULL, {_texts(side, subject)}) AS {side}" for side in (BEFORE, AFTER)]
+    key = [quoted(name) for name in (*schema.key, BK, SK, AT, CHANGED)]
+    sides = [f"if({side} IS NULL, NULL, {_texts(side, schema)}) AS {side}" for side in (BEFORE, AFTER)]
     told = instants.selectExpr(*key, *sides, BECAUSE, CAUSE)
-    in_time = Window.partitionBy(SK).orderBy(AT)
+    in_time = Window.partitionBy(BK).orderBy(AT)
     # the same names have their values in the same order; texts are compared much faster than entries
     content = [col(CHANGED), F.map_values(BEFORE), F.map_values(AFTER), F.expr(text_of_words(BECAUSE))]
     goes_on = reduce(Column.__and__, (each.eqNullSafe(F.lag(each).over(in_time)) for each in content), F.row_number().over(in_time) > 1)
-    opening = told.withColumn("__karat_goes_on", goes_on).where("NOT __karat_goes_on")
+    opening = told.withColumn(_GOES_ON, goes_on).where(f"NOT {_GOES_ON}")
     stretches = opening.withColumns({VALID_FROM: F.col(AT), VALID_TO: F.lead(AT).over(in_time)}).where(F.size(CHANGED) > 0)
-    columns = (*subject.key, BK, SK, VALID_FROM, VALID_TO, CHANGED, BEFORE, AFTER, BECAUSE, CAUSE)
+    columns = (*schema.key, BK, SK, VALID_FROM, VALID_TO, CHANGED, BEFORE, AFTER, BECAUSE, CAUSE)
     return stretches.select(*map(col, columns))
 
 
-def _texts(side: str, subject: Subject) -> Sql:
-    values = {name: text_of(f"{side}.{quoted(name)}", kind) for name, kind in subject.attributes.items()}
+def _texts(side: str, schema: EntitySchema) -> Sql:
+    values = {name: text_of(f"{side}.{quoted(name)}", kind) for name, kind in schema.attributes.items()}
     entries = {**values, IS_DELETED: f"CAST({side}.{IS_DELETED} AS STRING)"}
     pairs = ", ".join(f"{literal(name)}, {value}" for name, value in entries.items())
     return f"map_filter(map({pairs}), (name, value) -> array_contains({CHANGED}, name))"
 
 
-def _causes(subject: Subject, rule: Rule) -> Sql:
-    """Attribute to the statement that moved it: the word that won if it is new, else the last new one that may have."""
-    moved = {name: (winning(name), last_new(name)) for name in spoken_of(subject, rule)}
-    if heard(subject, rule.delete):
-        moved[IS_DELETED] = (END_WORD, last_new(IS_DELETED))
-        moved[ENTERED] = (END_WORD, last_new(ENTERED))
+def _causes(schema: EntitySchema, rule: Rule) -> Sql:
+    """Attribute to the statement that moved it: the one that won if it is new, else the last new one that may have."""
+    moved = {name: (winning(name), latest_new_on(name)) for name in decided_attributes(schema, rule)}
+    if allowed_sources(schema, rule.delete):
+        moved[IS_DELETED] = (LIFECYCLE_WINNER, latest_new_on(IS_DELETED))
+        moved[ENTERED] = (LIFECYCLE_WINNER, latest_new_on(ENTERED))
     else:
-        moved[ENTERED] = (last_new(ENTERED), last_new(ENTERED))
-    return _map_of((name, f"if(coalesce({word}.is_new, false), {whose(word)}, {whose(new)})") for name, (word, new) in moved.items())
+        moved[ENTERED] = (latest_new_on(ENTERED), latest_new_on(ENTERED))
+    return _map_of((name, f"if(coalesce({won}.is_new, false), {whose(won)}, {whose(new)})") for name, (won, new) in moved.items())
 
 
 def _fitting_causes() -> Sql:
-    """An entity that nobody believed in was not "there" either: who brings it into the belief brings that too, with or without a say."""
-    appears = f"({BEFORE} IS NULL OR {AFTER} IS NULL) AND {CAUSES}['{ENTERED}'] IS NOT NULL"
-    others = f"map_filter({CAUSES}, (name, cause) -> name NOT IN ('{IS_DELETED}', '{ENTERED}'))"
-    entering = f"map_concat({others}, map('{IS_DELETED}', {CAUSES}['{ENTERED}']))"
-    return f"if({appears}, {entering}, map_filter({CAUSES}, (name, cause) -> name <> '{ENTERED}'))"
+    """An entity that was not in the belief was not "there" either: who brings it in brings that too, with or without a say."""
+    appears = f"({BEFORE} IS NULL OR {AFTER} IS NULL) AND {_CAUSES}['{ENTERED}'] IS NOT NULL"
+    others = f"map_filter({_CAUSES}, (name, cause) -> name NOT IN ('{IS_DELETED}', '{ENTERED}'))"
+    entering = f"map_concat({others}, map('{IS_DELETED}', {_CAUSES}['{ENTERED}']))"
+    return f"if({appears}, {entering}, map_filter({_CAUSES}, (name, cause) -> name <> '{ENTERED}'))"
 
 
 def _map_of(entries: Iterable[tuple[str, Sql]]) -> Sql:

@@ -1,25 +1,29 @@
-"""The columns of a belief's tables, in their order, and how their rows are told apart."""
+"""The columns of a belief's tables, in their order, and what names a row of each."""
+
+from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import types as T
 
-from karat.belief.candidates import Subject
 from karat.belief.conflicts import SAYS
 from karat.belief.resolution import belief_columns
 from karat.belief.restatements import AFTER, BEFORE, CAUSE, CHANGED
+from karat.temporal.changes import TableSpec
 from karat.temporal.columns import BECAUSE, BECAUSE_HASH, BK, IS_CURRENT, IS_DELETED, RULE_VERSION, SK, VALID_FROM, VALID_TO
-from karat.temporal.difference import Form
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.whose import WHOSE_BY_ATTRIBUTE
 
+ATTRIBUTE = "attribute"
 _TIME, _TEXT, _FLAG, _BYTES, _INT = T.TimestampType(), T.StringType(), T.BooleanType(), T.BinaryType(), T.IntegerType()
-_OWNED: dict[str, T.DataType] = {
+_OWNED: Mapping[str, T.DataType] = {
     IS_DELETED: _FLAG,
     RULE_VERSION: _INT,
     BECAUSE: WHOSE_BY_ATTRIBUTE,
     BK: _TEXT,
     SK: _BYTES,
 }
-_PERIOD: dict[str, T.DataType] = {VALID_FROM: _TIME, VALID_TO: _TIME, IS_CURRENT: _FLAG, BECAUSE_HASH: _BYTES}
-_RECEIPT: dict[str, T.DataType] = {
+_PERIOD: Mapping[str, T.DataType] = {VALID_FROM: _TIME, VALID_TO: _TIME, IS_CURRENT: _FLAG, BECAUSE_HASH: _BYTES}
+_FOUND: Mapping[str, T.DataType] = {
     BK: _TEXT,
     SK: _BYTES,
     VALID_FROM: _TIME,
@@ -29,59 +33,62 @@ _RECEIPT: dict[str, T.DataType] = {
     AFTER: T.MapType(_TEXT, _TEXT),
     BECAUSE: WHOSE_BY_ATTRIBUTE,
     CAUSE: _TEXT,
-    RULE_VERSION: _INT,
-    "rule_version_before": _INT,
-    "run_id": _TEXT,
-    "restated_at": _TIME,
 }
-_CONFLICT: dict[str, T.DataType] = {
+_RECEIPT: Mapping[str, T.DataType] = {**_FOUND, RULE_VERSION: _INT, "rule_version_before": _INT, "run_id": _TEXT, "restated_at": _TIME}
+_CONFLICT: Mapping[str, T.DataType] = {
     BK: _TEXT,
     SK: _BYTES,
-    "attribute": _TEXT,
+    ATTRIBUTE: _TEXT,
     "value": _TEXT,
     "says": SAYS,
 }
 
 
-def belief_schema(key: dict[str, T.DataType], subject: Subject) -> T.StructType:
+def belief_schema(schema: EntitySchema) -> T.StructType:
     """What is believed now."""
-    return _schema({**key, **subject.attributes, **_OWNED})
+    return _schema({**schema.key, **schema.attributes, **_OWNED})
 
 
-def history_schema(key: dict[str, T.DataType], subject: Subject) -> T.StructType:
+def history_schema(schema: EntitySchema) -> T.StructType:
     """What is believed of every time."""
-    return _schema({**key, **subject.attributes, **_OWNED, **_PERIOD})
+    return _schema({**schema.key, **schema.attributes, **_OWNED, **_PERIOD})
 
 
-def restatements_schema(key: dict[str, T.DataType]) -> T.StructType:
+def restatements_schema(schema: EntitySchema) -> T.StructType:
     """What was believed of the past before it changed."""
-    return _schema({**key, **_RECEIPT})
+    return _schema({**schema.key, **_RECEIPT})
 
 
-def conflicts_schema(key: dict[str, T.DataType]) -> T.StructType:
+def conflicts_schema(schema: EntitySchema) -> T.StructType:
     """Where sources differ now."""
-    return _schema({**key, **_CONFLICT})
+    return _schema({**schema.key, **_CONFLICT})
 
 
-def belief_form(subject: Subject) -> Form:
+def belief_spec(schema: EntitySchema) -> TableSpec:
     """One row per entity."""
-    return Form(belief_columns(subject), (SK,))
+    return TableSpec(belief_columns(schema), (BK,), replaces=(BK,))
 
 
-def history_form(subject: Subject) -> Form:
-    """One row per entity and start of a period."""
-    return Form((*belief_columns(subject), *_PERIOD), (SK, VALID_FROM), IS_CURRENT, VALID_FROM, (BECAUSE,))
+def history_spec(schema: EntitySchema) -> TableSpec:
+    """One row per entity and start of a period; the periods of an entity follow each other without gaps."""
+    columns = (*belief_columns(schema), *_PERIOD)
+    return TableSpec(columns, (BK, VALID_FROM), VALID_FROM, VALID_TO, VALID_TO, unread=(BECAUSE,))
 
 
-def conflicts_form(subject: Subject) -> Form:
+def conflicts_spec(schema: EntitySchema) -> TableSpec:
     """One row per entity and attribute."""
-    return Form((*subject.key, *_CONFLICT), (SK, "attribute"))
+    return TableSpec((*schema.key, *_CONFLICT), (BK, ATTRIBUTE), replaces=(BK, ATTRIBUTE))
 
 
-def receipts_form(subject: Subject) -> Form:
+def receipts_spec(schema: EntitySchema) -> TableSpec:
     """Receipts as they are found, without the run and the rules that go with them; none is ever changed."""
-    return Form((*subject.key, BK, SK, VALID_FROM, VALID_TO, CHANGED, BEFORE, AFTER, BECAUSE, CAUSE), (SK,))
+    return TableSpec((*schema.key, *_FOUND), (BK,))
 
 
-def _schema(fields: dict[str, T.DataType]) -> T.StructType:
+def merged(spec: TableSpec) -> TableSpec:
+    """The same table where rows must go that no written row replaces: only a MERGE can do that."""
+    return replace(spec, start=None, end=None, closed_at=None, replaces=())
+
+
+def _schema(fields: Mapping[str, T.DataType]) -> T.StructType:
     return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])

@@ -1,163 +1,201 @@
-"""One step of a belief: from the evidence of one batch to that of a later one, for whom it concerns."""
+"""One step of a belief, computed: from the evidence of one batch to that of a later one, for the entities it is about.
 
+    new evidence          rows of later batches than the history has consumed, whoever wrote them
+    affected keys         the entities these are about, each from its first new time on
+    statements            what can still be their sources' last word from then on, in order
+    periods               resolved by the rule in force, and set against the held ones that end at or after that time
+
+A new rule, or a first time, is the same step without keys: everything, from the beginning.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial, reduce
+from functools import reduce
+from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from karat.belief.candidates import Subject, spoken
-from karat.belief.concerned import Concerned, Ground, Step, concerned_by, said_about
+from karat.belief.affected import NewEvidence, affected_keys, between_batches, new_evidence, relevant_evidence
+from karat.belief.candidates import FIRST_NEW, believable
 from karat.belief.conflicts import conflicts
+from karat.belief.context import BeliefContext
 from karat.belief.resolution import believed_moments, periods
-from karat.belief.restatements import FRONTIER, frontiers, receipts_of_rule, receipts_of_statements, with_causes
-from karat.belief.schema import belief_form, conflicts_form, history_form, receipts_form
-from karat.bronze.timeline import statements
-from karat.config.names import TableName
-from karat.execute.acts import Acts, all_settled
-from karat.execute.beside import beside
-from karat.execute.evidence import about
-from karat.execute.kept import kept, write_as_kept
-from karat.execute.pace import interpreted
-from karat.lake.context import RunStamp
-from karat.lake.delta import DeltaTables
-from karat.lake.tables import SOURCE, TARGET, Merge, Replacement
-from karat.temporal.columns import (
-    ACTION,
-    AT,
-    BATCH_SEQ,
-    EVENT_TS,
-    IS_CURRENT,
-    RULE_VERSION,
-    SK,
-    SNAPSHOT_TS,
-    VALID_FROM,
-    col,
-)
-from karat.temporal.difference import WAS_LIVE, Form, only_inserts
-from karat.temporal.entity_schema import EntitySchema
+from karat.belief.restatements import moments_with_causes, receipts_of_rule, receipts_of_statements, speaking_of_the_past
+from karat.belief.schema import conflicts_spec, history_spec, receipts_spec
+from karat.config.rules import Rule
+from karat.lake.changes import ChangeSet, change_set
+from karat.lake.materialized import materialized
+from karat.temporal.changes import TableSpec, as_inserts, difference
+from karat.temporal.columns import AT, BK, VALID_FROM, VALID_TO, col
 from karat.temporal.moments import moment
+from karat.temporal.statements import statements
 
-ROWS_PER_PARTITION = 20_000
+_TABLE: Final = "__karat_table"
+_HELD_FROM: Final = "__karat_held_from"
+HISTORY, CONFLICTS, RESTATEMENTS = "history", "conflicts", "restatements"
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What a step comes to: the rows of each table that differ, and receipts for the past."""
+class Step:
+    """From which batch to which, under which rule."""
+
+    since: int | None
+    """None: from nothing."""
+    until: int
+    former: Rule | None
+    rule: Rule
+    with_receipts: bool = True
+    """Whether receipts are wanted; those of a step that was interrupted are there already."""
+
+    @property
+    def derives_all(self) -> bool:
+        """Whether everything is derived anew."""
+        return self.since is None or self.former != self.rule
+
+
+@dataclass(frozen=True)
+class StepChanges:
+    """What a step comes to: the rows of each table that differ, computed and counted."""
 
     read: int
-    step: Step
-    history: Acts
-    conflicts: Acts
-    present: Acts | None
-    """What differs of what is believed now, where that was compared; otherwise it follows from the history's acts."""
-    receipts: Acts | None
-    """What the step changed about the past; None where nothing could."""
-
-    def receipts_of(self, stamp: RunStamp) -> DataFrame | None:
-        """The receipts with the run that writes them; None when there are none."""
-        if self.receipts is None or not self.receipts.kinds:
-            return None
-        before = None if self.step.former is None else self.step.former.version
-        stamped = {
-            RULE_VERSION: F.lit(self.step.rule.version),
-            "rule_version_before": F.lit(before).cast("int"),
-            "run_id": F.lit(stamp.run_id),
-            "restated_at": moment(stamp.started_at),
-        }
-        return self.receipts.rows.drop(ACTION, WAS_LIVE).withColumns(stamped)
-
-    def puts(self, subject: Subject) -> Merge | Replacement | None:
-        """What is believed now of those whose last period differs; None when nobody's does. Who has none any more is deleted."""
-        if not any(row[WAS_LIVE] for row in self.history.kinds):
-            return None
-        form = belief_form(subject)
-        last = self.history.rows.where(F.col(IS_CURRENT))
-        fresh = last.where(F.col(ACTION) != "delete").select(F.lit("put").alias(ACTION), *map(col, form.columns))
-        gone = last.where(F.col(ACTION) == "delete").select(F.lit("delete").alias(ACTION), *map(col, form.columns))
-        near = self.history.near(self.history.kinds)
-        same = " AND ".join([*near, f"{TARGET}.{SK} = {SOURCE}.{SK}"])
-        if near and not self.step.of_all:
-            return Replacement(fresh.drop(ACTION), same)
-        rows = fresh.unionByName(gone.join(fresh.select(SK), SK, "left_anti")) if self.step.of_all else fresh
-        updated = [name for name in form.columns if name != SK]
-        return Merge(rows, same, ACTION, updated, form.columns, deletes=self.step.of_all)
+    history: ChangeSet
+    conflicts: ChangeSet
+    restatements: ChangeSet
 
 
-def judge(step: Step, ground: Ground, *, compare_present: bool = False) -> Judged | None:
-    """Everything the step changes, computed; nothing is written yet. None when nothing new was said under the same rule."""
-    session, tables, belief, subject = ground.tables.session, ground.tables, ground.belief, ground.subject
-    write_as_kept(session)
-    concerned = concerned_by(step, ground)
-    if not concerned.read and not step.of_all:
-        return None
-    if concerned.keys is not None:
-        session.conf.set("spark.sql.shuffle.partitions", str(1 + concerned.read // ROWS_PER_PARTITION))
-    whole = history_form(subject)
-    # whoever is judged anew is compared with all that is held; else what a hash tells is not read
-    forms = [(replace(whole, told=()) if step.since is None else whole, belief.history), (conflicts_form(subject), belief.conflicts)]
-    forms += [(belief_form(subject), belief.table)] if compare_present else []
-    # what is held is needed only where what was said has been judged, and is looked up while that is looked up and planned
-    look_up = partial(_held, concerned, forms, tables.apart())  # apart: what is interpreted here must not be there
-    with beside(session, look_up) as held:
-        said = said_about(concerned, step, ground)  # where it cannot be picked out, a search of the whole table: not interpreted
-        with interpreted(session, few=concerned.are_few):
-            told = statements(said, ground.terms).transform(spoken, subject)
-            told = told if concerned.keys is None else kept(told)
-            moments = _moments(told, step, concerned, ground)
-            history = periods(moments, subject)
-            fresh = [history, conflicts(told, subject, step.rule), history.where(IS_CURRENT)]
-            parts = [concerned.differing(rows, old, form) for rows, old, (form, _) in zip(fresh, held(), forms, strict=False)]
-            receipts = _receipts(step, held()[0], (said, moments), concerned.since, ground)
-            acts = all_settled([*parts, *receipts])
-    return Judged(concerned.read, step, acts[0], acts[1], acts[2] if compare_present else None, acts[-1] if receipts else None)
+@contextmanager
+def step_changes(step: Step, context: BeliefContext) -> Iterator[StepChanges | None]:
+    """Everything the step changes; nothing is written yet. None when there is no new evidence under the same rule."""
+    new = between_batches(context.assertions(), step.since, step.until)
+    found = new_evidence(new)
+    if not found.rows and not step.derives_all:
+        yield None
+        return
+    assertions = between_batches(context.assertions(), None, step.until)
+    keys = None if step.derives_all else affected_keys(new, assertions, found.speaking_of_all)
+    evidence = relevant_evidence(assertions, keys, context.schema)
+    with materialized(ordered(evidence, context)) as told:
+        parts = _differences(step, context, (told, evidence, keys), found)
+        with materialized(_together({name: rows for name, (rows, _) in parts.items()})) as rows:
+            sets = {name: change_set(_part(rows, name), spec) for name, (_, spec) in parts.items()}
+            yield StepChanges(found.rows, sets[HISTORY], sets[CONFLICTS], sets[RESTATEMENTS])
 
 
-def _held(concerned: Concerned, forms: list[tuple[Form, TableName]], tables: DeltaTables) -> list[DataFrame | None]:
-    """The held rows of each table that may differ."""
-    return [concerned.held(form, table, tables) for form, table in forms]
+def ordered(evidence: DataFrame, context: BeliefContext) -> DataFrame:
+    """The statements of the evidence in their order, without what no belief depends on. Grain: one row per statement and key."""
+    found = statements(evidence, context.schema, source_level=context.has_source_level).transform(believable, context.schema)
+    # what follows for a key from a statement about its whole source has no first new time of its own
+    first = F.first(FIRST_NEW, ignorenulls=True).over(_of_key())
+    return found.withColumn(FIRST_NEW, first) if context.has_source_level else found
 
 
-def _moments(told: DataFrame, step: Step, concerned: Concerned, ground: Ground) -> DataFrame:
-    """What is believed at every instant, and where that may be a restatement, because of which news. Grain: entity and instant."""
-    if not step.may_restate:
-        return believed_moments(told, ground.subject, step.rule)
-    moments = with_causes(believed_moments(told, ground.subject, step.rule, step.since), ground.subject, step.rule, concerned.since)
-    return moments if concerned.keys is None else kept(moments)
+def believed_history(told: DataFrame, rule: Rule, context: BeliefContext) -> DataFrame:
+    """Every period of the belief that follows from ordered statements. Grain: one row per entity and period."""
+    return periods(believed_moments(told, context.schema, rule), context.schema)
 
 
-def _receipts(
-    step: Step, held: DataFrame | None, fresh: tuple[DataFrame, DataFrame], since: datetime | None, ground: Ground
-) -> list[tuple[DataFrame, Form]]:
-    """What the step changed about the past, given what was said and what is believed of it now; nothing where it cannot have.
+def _differences(
+    step: Step, context: BeliefContext, said: tuple[DataFrame, DataFrame, DataFrame | None], found: NewEvidence
+) -> Mapping[str, tuple[DataFrame, TableSpec]]:
+    """The rows of each table that differ, and how they are written.
 
-    What was believed before is what the history holds.
+    `said` are the ordered statements, the evidence they are from, and the affected keys.
     """
-    if not step.may_restate or step.since is None or held is None:
-        return []
-    subject, (said, after) = ground.subject, fresh
-    before = held.withColumnRenamed(VALID_FROM, AT)
-    found = []
-    if step.former != step.rule:
-        earlier = kept(statements(said.where(F.col(BATCH_SEQ) <= step.since), ground.terms))
-        middle = kept(believed_moments(earlier, subject, step.rule))
-        found.append(receipts_of_rule(before, middle, subject))
+    told, evidence, keys = said
+    schema = context.schema
+    spec = history_spec(schema) if step.since is not None else replace(history_spec(schema), unread=())
+    held = _still_matters(context.held(context.history, spec, spec.unread), keys, found.earliest)
+    fresh = _with_held_start(believed_history(told, step.rule, context), held)
+    differing = conflicts(told, schema, step.rule)
+    of_conflicts = conflicts_spec(schema)
+    held_conflicts = _about(context.held(context.conflicts, of_conflicts), keys)
+    receipts = _receipts(step, context, (told, evidence), held)
+    return {
+        HISTORY: (_set_against(fresh, held, spec), spec),
+        CONFLICTS: (_set_against(differing, held_conflicts, of_conflicts), of_conflicts),
+        RESTATEMENTS: (as_inserts(receipts, receipts_spec(schema)), receipts_spec(schema)),
+    }
+
+
+def _still_matters(held: DataFrame | None, keys: DataFrame | None, earliest: datetime | None) -> DataFrame | None:
+    """The held periods of the affected keys that end at or after their first new time. Grain: unchanged."""
+    if held is None or keys is None:
+        return held
+    if earliest is not None:  # the literal keeps files of periods that ended earlier closed
+        held = held.where(F.col(VALID_TO).isNull() | (F.col(VALID_TO) >= moment(earliest)))
+    return held.join(keys, BK, "inner").where(_ends_at_or_after(F.col(FIRST_NEW)))
+
+
+def _with_held_start(fresh: DataFrame, held: DataFrame | None) -> DataFrame:
+    """The periods that end at or after their entity's first new time. Grain: one row per such period.
+
+    Of statements before that time only the last ones are there: a period that spans it begins where the held one does.
+    """
+    if held is None or FIRST_NEW not in held.columns:
+        return fresh.drop(FIRST_NEW)
+    spans = F.col(VALID_FROM) < F.col(FIRST_NEW)
+    starts = held.where(spans).groupBy(BK).agg(F.max(VALID_FROM).alias(_HELD_FROM))
+    beside = fresh.where(_ends_at_or_after(F.col(FIRST_NEW))).join(starts, BK, "left")
+    started = F.when(spans, F.coalesce(_HELD_FROM, VALID_FROM)).otherwise(F.col(VALID_FROM))
+    return beside.withColumn(VALID_FROM, started).drop(_HELD_FROM, FIRST_NEW)
+
+
+def _receipts(step: Step, context: BeliefContext, said: tuple[DataFrame, DataFrame], held: DataFrame | None) -> DataFrame:
+    """What the step changed about the past, given what was said and what is held. Grain: one row per receipt."""
+    schema, (told, evidence) = context.schema, said
+    spec = receipts_spec(schema)
+    if not step.with_receipts or step.since is None or held is None:
+        return context.nothing(context.restatements).select(*map(col, spec.columns))
+    before, receipts = held.withColumnRenamed(VALID_FROM, AT), []
+    earlier = None
+    if context.has_source_level or step.former != step.rule:
+        earlier = ordered(between_batches(evidence, None, step.since), context)
+    if earlier is not None and step.former != step.rule:
+        middle = believed_moments(earlier, schema, step.rule)
+        receipts.append(receipts_of_rule(before, middle, schema))
         before = middle
-    found.append(receipts_of_statements(before, after, _spoken_late_of(said, step.since, ground.terms), subject, since))
-    form = receipts_form(subject)
-    return [(only_inserts(reduce(DataFrame.unionByName, found), form), form)]
+    late = speaking_of_the_past(told, step.since, earlier if context.has_source_level else None)
+    after = moments_with_causes(late, schema, step.rule, step.since)
+    receipts.append(receipts_of_statements(before, after, schema))
+    return reduce(DataFrame.unionByName, receipts)
 
 
-def _spoken_late_of(said: DataFrame, since: int, terms: EntitySchema) -> DataFrame:
-    """Those of whom something new speaks of a time before the last one known, and that time. Grain: one row per entity."""
-    first, last = F.least(EVENT_TS, SNAPSHOT_TS), F.greatest(EVENT_TS, SNAPSHOT_TS)
-    is_new = F.col(BATCH_SEQ) > since
-    spans = said.groupBy(SK).agg(F.max(F.when(~is_new, last)).alias(FRONTIER), F.min(F.when(is_new, first)).alias("new"))
-    if not (terms.swept or terms.shown_apart):
-        return spans.where(F.col("new") < F.col(FRONTIER)).select(SK, FRONTIER)
-    # statements about everything have no key; they may concern everybody, and what follows from them has a time of its own
-    swept = spans.where(F.col(SK).isNull()).select(F.col(FRONTIER).alias("swept_before"), F.col("new").alias("swept"))
-    beside = spans.where(F.col(SK).isNotNull()).join(F.broadcast(swept), how="left")
-    late = beside.where(F.least("new", "swept") < F.greatest(FRONTIER, "swept_before")).select(SK)
-    return about(frontiers(statements(said.where(~is_new), terms)), late, few=False)
+def _set_against(fresh: DataFrame, held: DataFrame | None, spec: TableSpec) -> DataFrame:
+    """The rows that differ, with their actions. Grain: one row per row that differs."""
+    if held is None:
+        return as_inserts(fresh, spec)
+    columns = [col(name) for name in spec.columns]
+    return difference(fresh.select(*columns), held.select(*columns), spec)
+
+
+def _about(held: DataFrame | None, keys: DataFrame | None) -> DataFrame | None:
+    return held if held is None or keys is None else held.join(keys, BK, "left_semi")
+
+
+def _ends_at_or_after(time: Column) -> Column:
+    return F.col(VALID_TO).isNull() | (F.col(VALID_TO) >= time)
+
+
+def _of_key() -> WindowSpec:
+    return Window.partitionBy(BK)
+
+
+def _together(parts: Mapping[str, DataFrame]) -> DataFrame:
+    """Rows of several tables in one frame, so that one job computes them. Grain: one row per row of a part."""
+    shapes = {name: rows.schema for name, rows in parts.items()}
+
+    def shaped(part: str, rows: DataFrame) -> DataFrame:
+        own = F.struct(*map(col, rows.columns))
+        return rows.select(
+            F.lit(part).alias(_TABLE), *((own if name == part else F.lit(None)).cast(shape).alias(name) for name, shape in shapes.items())
+        )
+
+    return reduce(DataFrame.unionByName, (shaped(name, rows) for name, rows in parts.items()))
+
+
+def _part(rows: DataFrame, name: str) -> DataFrame:
+    """The rows of one table. Grain: unchanged."""
+    return rows.where(F.col(_TABLE) == name).select(f"{name}.*")

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.shape import timeline_columns
+from karat.bronze.schema import of_held, timeline_columns
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,
@@ -22,6 +22,7 @@ from karat.temporal.columns import (
     RECORD_HASH,
     SEEN_COUNT,
     SOURCE_EFFECTIVE_TO,
+    Names,
     col,
 )
 from karat.temporal.entity_schema import EntitySchema
@@ -29,13 +30,16 @@ from karat.temporal.order import in_place
 from karat.temporal.windows import all_of
 
 
-def facts(statements: DataFrame, terms: EntitySchema) -> DataFrame:
-    """The first telling of each content, with how often it was told. Grain: one row per transaction and distinct content."""
+def facts(statements: DataFrame, schema: EntitySchema, carried: Names = ()) -> DataFrame:
+    """The first telling of each content, with how often it was told, and with `carried` columns of that telling.
+
+    Grain: one row per transaction and distinct content.
+    """
     in_turn = Window.partitionBy(BK, ATTR_HASH).orderBy(PLACE)
     told = all_of(in_turn)
     rides_along = {
         name: F.when(F.col(IS_DELETED), F.first(col(name)).over(told)).otherwise(F.last(col(name)).over(told))
-        for name in (*sorted(terms.untracked), INHERITED)
+        for name in (*sorted(schema.untracked), INHERITED)
     }
     first = statements.withColumns(
         {
@@ -45,6 +49,7 @@ def facts(statements: DataFrame, terms: EntitySchema) -> DataFrame:
             LAST_EVENT_TS: F.last(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(told),
             "__karat_telling": F.row_number().over(in_turn),
             **rides_along,
+            **of_held(statements, told),
         }
     ).where(F.col("__karat_telling") == 1)
     the_fact = F.first(RECORD_HASH).over(in_place())
@@ -60,4 +65,4 @@ def facts(statements: DataFrame, terms: EntitySchema) -> DataFrame:
             IS_CURRENT: no_flag,
             IS_SOURCE_CURRENT: no_flag,
         }
-    ).selectExpr(*timeline_columns(terms))
+    ).selectExpr(*timeline_columns(schema), *carried)

@@ -42,33 +42,33 @@ DELETED_TEXT = "__DELETED__"
 PAIR_SEPARATOR = "||"
 
 
-def told_apart(rows: DataFrame, terms: EntitySchema) -> DataFrame:
+def with_identity(rows: DataFrame, schema: EntitySchema) -> DataFrame:
     """Each row with who it is about and what tells it from others. Grain: unchanged."""
     # an attribute that is no longer declared is on record still: nobody speaks of it any more
-    retired = {name: F.lit(None).cast(kind) for name, kind in terms.attributes.items() if name not in rows.columns}
+    retired = {name: F.lit(None).cast(kind) for name, kind in schema.attributes.items() if name not in rows.columns}
     complete = rows.withColumns(retired) if retired else rows
-    return complete.transform(identified, terms).transform(with_hashes, terms)
+    return complete.transform(identified, schema).transform(with_hashes, schema)
 
 
-def identified(rows: DataFrame, terms: EntitySchema) -> DataFrame:
+def identified(rows: DataFrame, schema: EntitySchema) -> DataFrame:
     """Each row with its business key as one text and its surrogate; both null for a statement of the source itself."""
-    texts = ", ".join(canonical(quoted(name), kind) for name, kind in terms.key.items())
-    has_key = every(f"{quoted(name)} IS NOT NULL" for name in terms.key)
+    texts = ", ".join(canonical(quoted(name), kind) for name, kind in schema.key.items())
+    has_key = every(f"{quoted(name)} IS NOT NULL" for name in schema.key)
     bk = f"if({has_key}, concat_ws({literal(SEPARATOR)}, {texts}), NULL)"
     return rows.withColumns({BK: F.expr(bk), SK: F.expr(_sha256(bk))})
 
 
-def attribute_hash(terms: EntitySchema) -> Column:
+def attribute_hash(schema: EntitySchema) -> Column:
     """The hash of the state in the row's attribute columns; a delete's covers the deletion alone."""
-    return F.expr(_state_hash([_pair(name, terms.attributes[name]) for name in terms.tracked]))
+    return F.expr(_state_hash([_pair(name, schema.attributes[name]) for name in schema.tracked]))
 
 
-def with_hashes(rows: DataFrame, terms: EntitySchema) -> DataFrame:
+def with_hashes(rows: DataFrame, schema: EntitySchema) -> DataFrame:
     """Each row with `statement_hash` and `record_hash`, and its `attr_hash` as far as its own words go."""
-    pairs = {name: f"__karat_pair_{place}" for place, name in enumerate(sorted(terms.attributes))}
-    paired = rows.selectExpr("*", *(f"{_pair(name, terms.attributes[name])} AS {pair}" for name, pair in pairs.items()))
+    pairs = {name: f"__karat_pair_{place}" for place, name in enumerate(sorted(schema.attributes))}
+    paired = rows.selectExpr("*", *(f"{_pair(name, schema.attributes[name])} AS {pair}" for name, pair in pairs.items()))
     hashed = paired.withColumns(
-        {STATEMENT_HASH: F.expr(_statement_hash(pairs)), ATTR_HASH: F.expr(_state_hash([pairs[name] for name in terms.tracked]))}
+        {STATEMENT_HASH: F.expr(_statement_hash(pairs)), ATTR_HASH: F.expr(_state_hash([pairs[name] for name in schema.tracked]))}
     )
     arrived = _joined(f"lower(hex({STATEMENT_HASH}))", SOURCE_PATH, SOURCE_FILE)
     return hashed.withColumn(RECORD_HASH, F.expr(_sha256(arrived))).drop(*pairs.values())

@@ -15,33 +15,32 @@ from pyspark.sql import functions as F
 from karat.temporal.columns import AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, STATEMENT_HASH, quoted
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql, literal
+from karat.temporal.statements import SPEAKS
 from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE, said, says_all
 
-SPEAKS = "__karat_speaks"
-"""Working: whether the statement is remembered; a copy of one that already was, is not."""
 FILL = "__karat_fill"
 """Working: whether the statement is to be filled in."""
 
 
-def with_inheritance(statements: DataFrame, terms: EntitySchema, fill: Column, *, copies: bool = False) -> DataFrame:
+def with_inheritance(statements: DataFrame, schema: EntitySchema, fill: Column, *, copies: bool = False) -> DataFrame:
     """The statements where `fill` holds with every attribute they left unsaid, and whose word it is.
 
     Needs `PLACE` and `SPEAKS`. Other statements, and everything that was said, stay as they are. With `copies`, there may be rows that
     do not speak: they hear what their statement heard, not the statement itself. Grain: one row per statement.
     """
-    kept = [quoted(name) for name in statements.columns if name not in terms.attributes and name != INHERITED]
-    names = [quoted(name) for name in (*terms.attributes, INHERITED)]
-    remembered = statements.select("*", fill.alias(FILL), *map(F.expr, _memories(terms)))
-    taken = remembered.selectExpr(*kept, *names, FILL, *(f"{_taken(name, terms)} AS {_word_on(name)}" for name in terms.attributes))
+    kept = [quoted(name) for name in statements.columns if name not in schema.attributes and name != INHERITED]
+    names = [quoted(name) for name in (*schema.attributes, INHERITED)]
+    remembered = statements.select("*", fill.alias(FILL), *map(F.expr, _memories(schema)))
+    taken = remembered.selectExpr(*kept, *names, FILL, *(f"{_taken(name, schema)} AS {_word_on(name)}" for name in schema.attributes))
     if copies:
-        taken = taken.selectExpr(*kept, *names, FILL, *(f"{_as_its_statement(name)} AS {_word_on(name)}" for name in terms.attributes))
-    filled = [f"if({FILL} AND NOT {said(name)}, {_word_on(name)}.value, {quoted(name)}) AS {quoted(name)}" for name in terms.attributes]
-    return taken.selectExpr(*kept, *filled, f"if({FILL}, {_whose(terms)}, {INHERITED}) AS {INHERITED}")
+        taken = taken.selectExpr(*kept, *names, FILL, *(f"{_as_its_statement(name)} AS {_word_on(name)}" for name in schema.attributes))
+    filled = [f"if({FILL} AND NOT {said(name)}, {_word_on(name)}.value, {quoted(name)}) AS {quoted(name)}" for name in schema.attributes]
+    return taken.selectExpr(*kept, *filled, f"if({FILL}, {_whose(schema)}, {INHERITED}) AS {INHERITED}")
 
 
-def leaves_something_unsaid(terms: EntitySchema) -> Column:
+def leaves_something_unsaid(schema: EntitySchema) -> Column:
     """Whether the statement is silent on any attribute."""
-    return ~F.expr(says_all(terms.attributes))
+    return ~F.expr(says_all(schema.attributes))
 
 
 def nobodys_word() -> Column:
@@ -57,26 +56,26 @@ def _word_on(attribute: str) -> Sql:
     return quoted(f"__karat_word_{attribute}")
 
 
-def _memories(terms: EntitySchema) -> list[Sql]:
+def _memories(schema: EntitySchema) -> list[Sql]:
     """Each source's last word on each attribute before the row, as a word that replaces it, or a delete that wipes it."""
     earlier = f"(PARTITION BY {BK} ORDER BY {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     found = []
-    for attribute in terms.attributes:
+    for attribute in schema.attributes:
         word = (
             f"named_struct('place', {PLACE}, 'gone', {IS_DELETED}, 'value', {quoted(attribute)}, 'source_system', {SOURCE_SYSTEM},"
             f" 'source_event_ts', {AT}, 'record_hash', {RECORD_HASH})"
         )
-        for index, source in enumerate(terms.sources):
+        for index, source in enumerate(schema.sources):
             changes = f"{SPEAKS} AND {SOURCE_SYSTEM} = {literal(source)} AND ({IS_DELETED} OR {said(attribute)})"
             found.append(f"last(if({changes}, {word}, NULL), true) OVER {earlier} AS {_memory(attribute, index)}")
     return found
 
 
-def _taken(attribute: str, terms: EntitySchema) -> Sql:
+def _taken(attribute: str, schema: EntitySchema) -> Sql:
     """The word a statement inherits: its own source's, else the latest of any; null when nobody spoke."""
-    memories = [_memory(attribute, index) for index in range(len(terms.sources))]
+    memories = [_memory(attribute, index) for index in range(len(schema.sources))]
     heard = [f"if({memory}.gone, NULL, {memory})" for memory in memories]
-    own = [f"if({SOURCE_SYSTEM} = {literal(source)}, {word}, NULL)" for source, word in zip(terms.sources, heard, strict=True)]
+    own = [f"if({SOURCE_SYSTEM} = {literal(source)}, {word}, NULL)" for source, word in zip(schema.sources, heard, strict=True)]
     places = [f"if({memory}.gone, NULL, {memory}.place)" for memory in memories]
     latest = f"greatest({', '.join(places)})" if len(places) > 1 else places[0]
     anyones = [f"if({memory}.place = {latest}, {memory}, NULL)" for memory in memories]
@@ -88,10 +87,10 @@ def _as_its_statement(attribute: str) -> Sql:
     return f"if({SPEAKS}, {_word_on(attribute)}, {first})"
 
 
-def _whose(terms: EntitySchema) -> Sql:
+def _whose(schema: EntitySchema) -> Sql:
     """Attribute to the source, time and record of the word it was taken from; only for what was not said and is known."""
     entries = []
-    for attribute in terms.attributes:
+    for attribute in schema.attributes:
         word = _word_on(attribute)
         whose = ", ".join(f"'{field.name}', {word}.{field.name}" for field in WHOSE)
         entry = f"named_struct('key', {literal(attribute)}, 'value', named_struct({whose}))"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from karat.cli import answers, belief, evidence
-from karat.cli.answers import Voice, answering
+from karat.cli.answers import Output, answering
 from karat.cli.options import HERE, Debug, Json, ProjectFolder, Quiet, Select, Var, variables
 
 app = typer.Typer(
@@ -30,22 +30,22 @@ def init(
     debug: Debug = False,
 ) -> None:
     """A project that runs."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.init(folder, example, voice, bundle=bundle)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.init(folder, example, output, bundle=bundle)
 
 
 @app.command()
 def check(project: ProjectFolder = HERE, var: Var = None, json: Json = False, quiet: Quiet = False, debug: Debug = False) -> None:
     """Validate everything, in under a second, without Spark."""
-    with answering(Voice(json, quiet, debug)) as voice:
-        answers.check(project, variables(var), voice)
+    with answering(Output(json, quiet, debug)) as output:
+        answers.check(project, variables(var), output)
 
 
 @app.command()
 def plan(project: ProjectFolder = HERE, select: Select = None, var: Var = None, json: Json = False, debug: Debug = False) -> None:
     """What would run, in order, and why; writes nothing."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.plan(project, select or [], variables(var), voice)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.plan(project, select or [], variables(var), output)
 
 
 @app.command()
@@ -60,16 +60,16 @@ def run(
     debug: Debug = False,
 ) -> None:
     """One bounded pass over everything selected, then exit: 0 all well, 1 something failed."""
-    with answering(Voice(json, quiet, debug)) as voice:
+    with answering(Output(json, quiet, debug)) as output:
         chosen = [*(select or []), *([only_tables] if only_tables else [])]
-        answers.run(project, chosen, variables(var), voice, heartbeat_seconds)
+        answers.run(project, chosen, variables(var), output, heartbeat_seconds)
 
 
 @app.command()
 def tables(project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:
     """Every table with its layer, rows, version and last run."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.tables(project, variables(var), voice)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.tables(project, variables(var), output)
 
 
 @app.command()
@@ -82,22 +82,22 @@ def progress(
     debug: Debug = False,
 ) -> None:
     """Live or past runs, from the structured log."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.progress(project, run_id, voice, follow=follow, failures=failures)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.progress(project, run_id, output, follow=follow, failures=failures)
 
 
 @app.command()
 def doctor(project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:
     """Whether this machine has what a run needs: Java, jars, connections, versions."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.doctor(project, variables(var), voice)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.doctor(project, variables(var), output)
 
 
 @app.command()
 def setup(json: Json = False, debug: Debug = False) -> None:
     """Fetch the jars once; also done on first use."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.setup(voice)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.setup(output)
 
 
 evidence.add_to(app)

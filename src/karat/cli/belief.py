@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from karat.cli import belief_answers as answers
-from karat.cli.answers import Voice, answering
+from karat.cli.answers import Output, answering
 from karat.cli.options import HERE, Debug, Json, ProjectFolder, Var, moment, variables
 
 BeliefName = Annotated[str, typer.Argument(metavar="BELIEF", help="The belief's name.")]
@@ -25,10 +25,10 @@ def why(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Why something is believed of one entity: whose word won, by which rule, and why no other did."""
-    with answering(Voice(json=json, debug=debug)) as voice:
+    """Why something is believed of one entity: which source won, by which rule, and why no other."""
+    with answering(Output(json=json, debug=debug)) as output:
         times = answers.Times(moment(valid_at, "--valid-at"), moment(known_at, "--known-at"))
-        answers.why(project, (belief, key, attribute), times, variables(var), voice)
+        answers.why(project, (belief, key, attribute), times, variables(var), output)
 
 
 def as_of(
@@ -42,13 +42,13 @@ def as_of(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """What was believed to be true at a time, by what was known at another."""
-    with answering(Voice(json=json, debug=debug)) as voice:
+    """What is believed to have been true at a time, with what was known at another."""
+    with answering(Output(json=json, debug=debug)) as output:
         times = answers.Times(moment(valid_at, "--valid-at"), moment(known_at, "--known-at"))
         if key is None:
-            answers.as_of_table(project, (belief, out), times, variables(var), voice)
+            answers.as_of_table(project, (belief, out), times, variables(var), output)
         else:
-            answers.as_of_key(project, (belief, key, out), times, variables(var), voice)
+            answers.as_of_key(project, (belief, key, out), times, variables(var), output)
 
 
 def conflicts(
@@ -60,23 +60,23 @@ def conflicts(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Where sources differ now: on what, who says what, and whose word stands."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.conflicts(project, belief, attribute, limit, variables(var), voice)
+    """Where sources differ now: the attribute, the value of each source, and the winner."""
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.conflicts(project, belief, attribute, limit, variables(var), output)
 
 
 def restatements(
     belief: BeliefName,
     key: Annotated[str | None, typer.Option("--key", "-k", help="Only of this key; default: of all.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="So many receipts, the latest.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show, the latest.")] = 20,
     project: ProjectFolder = HERE,
     var: Var = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Receipts for the past: what was believed of it before, what is now, and because of which statement or rule."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.restatements(project, belief, key, limit, variables(var), voice)
+    """Restatements: what was believed about the past before, what is now, and because of which statement or rule."""
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.restatements(project, belief, key, limit, variables(var), output)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""What the commands about beliefs do and say; each loads only what it needs, and only a whole table needs Spark."""
+"""The commands about beliefs; each loads only what it needs, and only a whole table needs Spark."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from karat.cli.answers import Voice, fetch_jars
+from karat.cli.answers import Output, fetch_jars
 from karat.cli.plain import plain
 from karat.errors import ConfigError
 
@@ -25,24 +25,24 @@ class Times(NamedTuple):
     known_at: datetime | None
 
 
-def why(folder: Path, asked: tuple[str, str, str | None], times: Times, variables: Variables, voice: Voice) -> None:
+def why(folder: Path, asked: tuple[str, str, str | None], times: Times, variables: Variables, output: Output) -> None:
     """Winner, losers and rule, of one attribute or of each."""
     from karat.config.load import load
     from karat.inspect.belief import ask, believed_row, reason, reasons
 
     belief, key, attribute = asked
     question = ask(load(folder, variables), belief, key, **times._asdict())
-    told = reasons(question) if attribute is None else {attribute: reason(question, attribute)}
-    if voice.json:
-        records = {name: asdict(each) for name, each in told.items()}
-        voice.answer(plain({**_asked(question), **({"attributes": records} if attribute is None else records[attribute])}))
+    found = reasons(question) if attribute is None else {attribute: reason(question, attribute)}
+    if output.json:
+        records = {name: asdict(each) for name, each in found.items()}
+        output.record(plain({**_asked(question), **({"attributes": records} if attribute is None else records[attribute])}))
         return
     from karat.cli.belief_pictures import why_picture
 
-    why_picture(question, told, believed_row(question))
+    why_picture(question, found, believed_row(question))
 
 
-def as_of_key(folder: Path, asked: tuple[str, str, str | None], times: Times, variables: Variables, voice: Voice) -> None:
+def as_of_key(folder: Path, asked: tuple[str, str, str | None], times: Times, variables: Variables, output: Output) -> None:
     """The belief about one entity, from its evidence."""
     from karat.config.load import load
     from karat.inspect.belief import ask, believed_row, check_answerable
@@ -54,14 +54,14 @@ def as_of_key(folder: Path, asked: tuple[str, str, str | None], times: Times, va
     question = ask(load(folder, variables), belief, key, **times._asdict())
     check_answerable(question)
     row = believed_row(question)
-    voice.answer(plain({**_asked(question), "row": row}))
-    if not voice.json:
+    output.record(plain({**_asked(question), "row": row}))
+    if not output.json:
         from karat.cli.belief_pictures import row_picture
 
         row_picture(question, row)
 
 
-def as_of_table(folder: Path, asked: tuple[str, str | None], times: Times, variables: Variables, voice: Voice) -> None:
+def as_of_table(folder: Path, asked: tuple[str, str | None], times: Times, variables: Variables, output: Output) -> None:
     """The belief about everybody: the first rows, how many there are, and all of them in a file."""
     from karat.config.load import load
     from karat.config.moments import in_utc
@@ -75,44 +75,44 @@ def as_of_table(folder: Path, asked: tuple[str, str | None], times: Times, varia
     from karat.project import Project
 
     project = Project(config)
-    fetch_jars(voice)
+    fetch_jars(output)
     known_at = in_utc(times.known_at)
     try:
-        told = written(project.as_of(belief, times.valid_at, known_at), file, SHOWN)
+        table = written(project.as_of(belief, times.valid_at, known_at), file, SHOWN)
     finally:
         project.close()
     record = {"belief": found.name, "valid_at": times.valid_at, "known_at": known_at}
-    voice.answer(plain({**record, "count": told.count, "rows": told.first, "out": out}))
-    if not voice.json:
+    output.record(plain({**record, "count": table.count, "rows": table.first, "out": out}))
+    if not output.json:
         from karat.cli.belief_pictures import rows_picture
 
-        rows_picture(told.first, [name for name in told.columns if name not in {"because", "bk", "sk"}], told.count)
+        rows_picture(table.first, [name for name in table.columns if name not in {"because", "bk", "sk"}], table.count)
         if out is not None:
-            voice.say(f"written to {out}")
+            output.line(f"written to {out}")
 
 
-def conflicts(folder: Path, belief: str, attribute: str | None, limit: int, variables: Variables, voice: Voice) -> None:  # noqa: PLR0913, PLR0917
+def conflicts(folder: Path, belief: str, attribute: str | None, limit: int, variables: Variables, output: Output) -> None:  # noqa: PLR0913, PLR0917
     """How often sources differ, and examples."""
     from karat.config.load import load
     from karat.inspect.belief import conflicts as differing
 
     found = differing(load(folder, variables), belief, attribute, limit=limit)
     total = sum(found.counts.values())
-    voice.answer(plain({"belief": found.belief, "total": total, "counts": found.counts, "conflicts": found.rows}))
-    if not voice.json:
+    output.record(plain({"belief": found.belief, "total": total, "counts": found.counts, "conflicts": found.rows}))
+    if not output.json:
         from karat.cli.belief_pictures import conflicts_picture
 
         conflicts_picture(found)
 
 
-def restatements(folder: Path, belief: str, key: str | None, limit: int, variables: Variables, voice: Voice) -> None:  # noqa: PLR0913, PLR0917
+def restatements(folder: Path, belief: str, key: str | None, limit: int, variables: Variables, output: Output) -> None:  # noqa: PLR0913, PLR0917
     """The receipts, the latest first."""
     from karat.config.load import load
     from karat.inspect.belief import restatements as restated
 
     found = restated(load(folder, variables), belief, key, limit=limit)
-    voice.answer(plain({"belief": belief, "restatements": found}))
-    if not voice.json:
+    output.record(plain({"belief": belief, "restatements": found}))
+    if not output.json:
         from karat.cli.belief_pictures import receipts_picture
 
         receipts_picture(found)

@@ -14,36 +14,36 @@ from karat.cli.periods import OFF_TERMINAL
 from karat.cli.plain import legible, short
 from karat.config.rules import Rule
 from karat.inspect.belief import Conflicts, Loser, Question, Statement, Why
-from karat.inspect.words import words
+from karat.inspect.values_over_time import values_over_time
 from karat.reference import Reason
 
 IN_WORDS: Final[Mapping[Reason, str]] = {
     "not yet known": "not yet known then",
-    "not yet valid": "speaks of a later time",
+    "not yet valid": "has a later event time",
     "not allowed": "not allowed on this attribute",
-    "deletion": "a delete: says nothing of attributes",
+    "deletion": "a delete: asserts no attributes",
     "inherited only": "only inherited it",
     "earlier life": "from before its source deleted it",
     "superseded": "superseded by the same source",
-    "null": "said null",
+    "null": "is null",
     "rank": "lower rank",
     "time": "older",
-    "tie": "as high and as late: a tiebreak",
+    "tie": "same rank and time: a tiebreaker",
 }
 SILENT: Final = frozenset({"deletion", "inherited only"})
-"""Of statements that say nothing of the attribute, an overview tells only how many there are."""
+"""Reasons of statements that do not assert the attribute: an overview only counts them."""
 OVERVIEW: Final = 6
-"""So many of those that did not win, the latest, are told in an overview."""
+"""How many of the statements that did not win an overview shows, the latest ones."""
 LONGEST: Final = 40
-"""Values in tables are shown to be recognised; the whole one is in the heading, or in JSON."""
+"""A longer value is cut in tables; the whole one is in the heading, or in JSON."""
 
 
 def why_picture(question: Question, told: Mapping[str, Why], believed: Mapping[str, Any] | None) -> None:
-    """One attribute with everybody's words over time, or an overview of all."""
+    """One attribute with its values over time, or an overview of all."""
     console = _console()
     _say(console, f"{question.belief.name} {question.whom}: {times_in_words(question)}", "bold")
     if believed is None:
-        _say(console, "not in the belief: nobody whom the rule hears had spoken of it")
+        _say(console, "not in the belief: no allowed source had asserted anything about it")
     if len(told) == 1:
         for why in told.values():
             _alone(console, question, why)
@@ -51,23 +51,23 @@ def why_picture(question: Question, told: Mapping[str, Why], believed: Mapping[s
     for why in told.values():
         _say(console, "")
         _verdict(console, question.rule, why)
-        speaking = [loser for loser in why.losers if loser.reason not in SILENT]
-        for line in _aligned(_loser_cells(loser, why) for loser in speaking[-OVERVIEW:]):
+        asserting = [loser for loser in why.losers if loser.reason not in SILENT]
+        for line in _aligned(_loser_cells(loser, why) for loser in asserting[-OVERVIEW:]):
             _say(console, f"    {line}", "dim")
-        unsaid = {"before these": len(speaking[:-OVERVIEW]), "that said nothing of it": len(why.losers) - len(speaking)}
-        if more := ", ".join(f"{number} {which}" for which, number in unsaid.items() if number):
+        others = {"before these": len(asserting[:-OVERVIEW]), "that do not assert it": len(why.losers) - len(asserting)}
+        if more := ", ".join(f"{number} {which}" for which, number in others.items() if number):
             _say(console, f"    and {more}", "dim")
 
 
 def row_picture(question: Question, row: Mapping[str, Any] | None) -> None:
-    """What is believed of one entity, a line an attribute."""
+    """What is believed of one entity, one line per attribute."""
     console = _console()
     _say(console, f"{question.belief.name} {question.whom}: {times_in_words(question)}", "bold")
     if row is None:
-        _say(console, "not in the belief: nobody whom the rule hears had spoken of it")
+        _say(console, "not in the belief: no allowed source had asserted anything about it")
         return
     table = _table("attribute", "believed", "because of")
-    for name in (*question.terms.attributes, "is_deleted"):
+    for name in (*question.schema.attributes, "is_deleted"):
         whose = row["because"].get(name)
         author = f"{whose['source_system']} for {short(whose['source_event_ts'])}" if whose else ""
         table.add_row(*map(Text, (name, legible(row[name]), legible(author))))
@@ -88,24 +88,24 @@ def rows_picture(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], coun
 
 
 def conflicts_picture(found: Conflicts) -> None:
-    """How often sources differ on what, and some of the cases, a line a source."""
+    """How often sources differ, by attribute, and some of the cases, one line per source."""
     console = _console()
     if not found.counts:
         _say(console, f"{found.belief}: the sources agree")
         return
     counts = ", ".join(f"{name} {number}" for name, number in sorted(found.counts.items(), key=lambda told: -told[1]))
     _say(console, f"{found.belief}: sources differ in {counted(sum(found.counts.values()), 'case')}: {counts}", "bold")
-    table = _table("attribute", "about", "source", "says", "said for", "")
+    table = _table("attribute", "about", "source", "value", "event time", "")
     for row in found.rows:
         about = ", ".join(f"{name}={legible(row[name])}" for name in found.key)
         heading = (row["attribute"], about)
-        for number, word in enumerate(row["says"]):
+        for number, said in enumerate(row["says"]):
             last = number == len(row["says"]) - 1
             cells = (
-                legible(word["source_system"]),
-                _cut(legible(word["value"])),
-                short(word["source_event_ts"]),
-                "stands" if word["won"] else "",
+                legible(said["source_system"]),
+                _cut(legible(said["value"])),
+                short(said["source_event_ts"]),
+                "believed" if said["won"] else "",
             )
             table.add_row(*map(Text, (*(heading if number == 0 else ("", "")), *cells)), end_section=last)
     if found.rows:
@@ -115,10 +115,10 @@ def conflicts_picture(found: Conflicts) -> None:
 
 
 def receipts_picture(receipts: Sequence[Mapping[str, Any]]) -> None:
-    """What was believed of the past before it changed, a line a value."""
+    """What was believed about the past before it changed, one line per value."""
     console = _console()
     if not receipts:
-        _say(console, "nothing that was believed of the past has changed")
+        _say(console, "nothing that was believed about the past has changed")
         return
     table = _table("about", "from", "until", "what", "before", "now", "because of", "restated")
     for row in receipts:
@@ -139,22 +139,22 @@ def times_in_words(question: Question) -> str:
 
 
 def _alone(console: Console, question: Question, why: Why) -> None:
-    """Verdict, picture, and the table of those who did not win."""
+    """The value with its reason, the picture, and the table of the statements that did not win."""
     _say(console, "")
     _verdict(console, question.rule, why)
     _say(console, "")
-    lanes(words(question, why.attribute), why.winner.source_system if why.winner else None, question.valid_at, console)
+    lanes(values_over_time(question, why.attribute), why.winner.source_system if why.winner else None, question.valid_at, console)
     if not why.losers:
-        _say(console, "nobody else has spoken of it")
+        _say(console, "there are no other statements about it")
         return
-    table = _table("said for", "source", "value", "why it did not win", "arrived")
+    table = _table("event time", "source", "value", "why it did not win", "arrived")
     for loser in why.losers:
         table.add_row(*map(Text, (*_loser_cells(loser, why), _arrival(loser.statement))))
     console.print(table)
 
 
 def _verdict(console: Console, rule: Rule | None, why: Why) -> None:
-    """What is believed, who said it, and what decided."""
+    """What is believed, the statement that won, and what decided."""
     if why.winner is None and why.attribute != "is_deleted":
         _say(console, f"{why.attribute}: nothing is believed", "bold")
     else:
@@ -165,7 +165,7 @@ def _verdict(console: Console, rule: Rule | None, why: Why) -> None:
 
 def _author(winner: Statement | None) -> str:
     if winner is None:
-        return "nobody's word counts"
+        return "there is no candidate"
     origin = winner.source_file or winner.source_path or "unknown origin"
     seen = "" if winner.at == winner.source_event_ts else f" (as it was at {short(winner.source_event_ts)})"
     return legible(
@@ -174,31 +174,31 @@ def _author(winner: Statement | None) -> str:
 
 
 def _arrival(told: Statement) -> str:
-    """To the second: nobody reads on, and `--json` has it exactly."""
+    """The time of arrival to the second; `--json` has it exactly."""
     return short(told.ingest_ts.replace(microsecond=0))
 
 
 def _decision(rule: Rule | None, why: Why) -> str:
     if rule is None or why.group is None:
-        return f"rule version {why.rule_version} lets nobody speak of it"
+        return f"rule version {why.rule_version} allows no source on it"
     decider = rule.on(why.attribute)[1]
     ranks = None if decider is None else decider.sources
     ordered = sorted((ranks or {}).items(), key=lambda ranked: (-ranked[1], ranked[0]))
-    named = ", ".join(f"{source} (rank {rank})" for source, rank in ordered) or "nobody"
+    named = ", ".join(f"{source} (rank {rank})" for source, rank in ordered) or "none"
     group = "delete" if why.attribute == "is_deleted" else f"group {why.group}"
     return legible(
-        f"by {why.by} (rule version {why.rule_version}, {group}); heard: {'every source, by its own rank' if ranks is None else named}"
+        f"by {why.by} (rule version {why.rule_version}, {group}); sources: {'all, by their own rank' if ranks is None else named}"
     )
 
 
 def _loser_cells(loser: Loser, why: Why) -> tuple[str, str, str, str]:
     told, value, reason = loser
-    words_for = "has no say in deletes" if (reason, why.attribute) == ("not allowed", "is_deleted") else IN_WORDS[reason]
-    return short(told.at), legible(told.source_system), _cut(legible(value)), words_for
+    shown = "may not delete" if (reason, why.attribute) == ("not allowed", "is_deleted") else IN_WORDS[reason]
+    return short(told.at), legible(told.source_system), _cut(legible(value)), shown
 
 
 def _aligned(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Cells under each other."""
+    """The rows as lines with aligned cells."""
     cells = list(rows)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
@@ -211,12 +211,12 @@ def _cut(text: str) -> str:
 def _table(*headings: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for heading in headings:
-        table.add_column(Text(heading), no_wrap=heading in {"said for", "arrived", "source"})
+        table.add_column(Text(heading), no_wrap=heading in {"event time", "arrived", "source"})
     return table
 
 
 def _console() -> Console:
-    """Off a terminal nothing is cut: a file has no edge."""
+    """The console; wide where the output is no terminal, so that nothing is cut."""
     console = Console()
     return console if console.is_terminal else Console(width=OFF_TERMINAL)
 

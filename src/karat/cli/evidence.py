@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from karat.cli import evidence_answers as answers
-from karat.cli.answers import Voice, answering
+from karat.cli.answers import Output, answering
 from karat.cli.options import HERE, Debug, Json, ProjectFolder, Quiet, Select, Var, variables
 
 quarantine = typer.Typer(name="quarantine", help="Refused rows: list, show, replay.", no_args_is_help=True)
@@ -23,8 +23,8 @@ def history(
     debug: Debug = False,
 ) -> None:
     """The timeline of one entity and its statements, as a picture of periods."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.history(project, entity, key, variables(var), voice)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.history(project, entity, key, variables(var), output)
 
 
 def verify(
@@ -35,8 +35,8 @@ def verify(
     debug: Debug = False,
 ) -> None:
     """Rebuild timelines and beliefs from their evidence and compare, row for row; exit 1 when one differs."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.verify(project, names or [], variables(var), voice)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.verify(project, names or [], variables(var), output)
 
 
 def maintain(
@@ -49,8 +49,8 @@ def maintain(
     debug: Debug = False,
 ) -> None:
     """Compaction, layout by key and retention of the tables of entities and beliefs."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.maintain(project, what, names or [], variables(var), voice, retention_hours)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.maintain(project, what, names or [], variables(var), output, retention_hours)
 
 
 def stream(
@@ -63,8 +63,8 @@ def stream(
     debug: Debug = False,
 ) -> None:
     """Run again and again, whenever something new is there, until stopped; a running batch is finished first."""
-    with answering(Voice(json, quiet, debug)) as voice:
-        answers.stream(project, select or [], interval, variables(var), voice)
+    with answering(Output(json, quiet, debug)) as output:
+        answers.stream(project, select or [], interval, variables(var), output)
 
 
 @quarantine.command("list")
@@ -76,8 +76,8 @@ def quarantine_list(
     debug: Debug = False,
 ) -> None:
     """Refused rows by reason, with how many wait."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.quarantine_list(project, entity, variables(var), voice)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.quarantine_list(project, entity, variables(var), output)
 
 
 @quarantine.command("show")
@@ -90,15 +90,15 @@ def quarantine_show(
     debug: Debug = False,
 ) -> None:
     """Refused rows with their reason and the original."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.quarantine_show(project, entity, identity, variables(var), voice)
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.quarantine_show(project, entity, identity, variables(var), output)
 
 
 @quarantine.command("replay")
 def quarantine_replay(entity: EntityName, project: ProjectFolder = HERE, var: Var = None, json: Json = False, debug: Debug = False) -> None:
-    """Judge waiting rows by the present rules; the good ones enter at their own source time."""
-    with answering(Voice(json=json, debug=debug)) as voice:
-        answers.quarantine_replay(project, entity, variables(var), voice)
+    """Check refused rows again by the present rules; the good ones enter at their own event time."""
+    with answering(Output(json=json, debug=debug)) as output:
+        answers.quarantine_replay(project, entity, variables(var), output)
 
 
 def add_to(app: typer.Typer) -> None:

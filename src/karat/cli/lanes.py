@@ -1,4 +1,4 @@
-"""Words over time as a picture: a lane for each source and one for what is believed, each stretch with its value as far as it fits.
+"""The values of one attribute over time as a picture: a lane for each source and one for what is believed.
 
      CRM ┣ Active ━━━━━━━━━━━━━━━━━━━━━━━━━x Active ·······
    ▸CORE               ┣ Restricted ━━━━━━━━━━━━━━━━━━━━━━━
@@ -16,21 +16,21 @@ from rich.text import Text
 
 from karat.cli.periods import COLOURS
 from karat.cli.plain import legible, short
-from karat.inspect.words import Spell, Words
+from karat.inspect.values_over_time import ValuePeriod, ValuesOverTime
 
 EDGE = 100
-"""How many letters the picture is wide, where there is room."""
+"""The width of the picture in characters, where there is room."""
 LEAST = 12
-"""So far apart, if there is room, are two moments drawn however close they were: a short word and the time fit in between."""
+"""The least distance of two instants in the picture, so that a short value and the time fit in between."""
 AFTER = 0.08
-"""How much of the whole time is drawn after the last moment."""
+"""The share of the whole time that is drawn after the last instant."""
 BELIEVED = "believed"
 
 
-def lanes(told: Words, winner: str | None, valid_at: datetime | None, console: Console) -> None:
-    """The picture; none of a single word, which the text around it has told."""
-    spells = [spell for own in (*told.by_source.values(), told.believed) for spell in own]
-    instants = sorted({spell.start for spell in spells} | {spell.end for spell in spells if spell.end is not None})
+def lanes(told: ValuesOverTime, winner: str | None, valid_at: datetime | None, console: Console) -> None:
+    """Prints the picture; nothing for a single value, which the text above has."""
+    periods = [period for own in (*told.by_source.values(), told.believed) for period in own]
+    instants = sorted({period.start for period in periods} | {period.end for period in periods if period.end is not None})
     if len(instants) < 2:  # noqa: PLR2004  (one instant has no extent)
         return
     names = {source: f"{'▸' if source == winner else ''}{_named(source, told)}" for source in told.by_source}
@@ -46,8 +46,8 @@ def lanes(told: Words, winner: str | None, valid_at: datetime | None, console: C
         _print(console, Text(" " * (margin + 1)), Text(_marked(valid_at, places, width), "bold"))
 
 
-def _named(source: str, told: Words) -> str:
-    return f"{legible(source)} (not heard)" if source in told.unheard else legible(source)
+def _named(source: str, told: ValuesOverTime) -> str:
+    return f"{legible(source)} (not allowed)" if source in told.not_allowed else legible(source)
 
 
 def _places(instants: Sequence[datetime], width: int) -> list[int]:
@@ -58,23 +58,25 @@ def _places(instants: Sequence[datetime], width: int) -> list[int]:
     return [int(place) for place in accumulate((least + span * share for span in spans), initial=0.0)]
 
 
-def _lane(own: Sequence[Spell], places: Mapping[datetime, int], width: int, colours: Mapping[str, str], *, authors: bool = False) -> Text:
-    """Solid while the entity is held live, dotted while it is held deleted; with authors, each value with whose word it is."""
+def _lane(
+    own: Sequence[ValuePeriod], places: Mapping[datetime, int], width: int, colours: Mapping[str, str], *, authors: bool = False
+) -> Text:
+    """Solid while the entity is held live, dotted while it is held deleted; with `authors`, each value with its source."""
     lane = Text()
-    for spell in own:
-        start = max(places[spell.start], cell_len(lane.plain))
-        room = (width if spell.end is None else places[spell.end]) - start
+    for period in own:
+        start = max(places[period.start], cell_len(lane.plain))
+        room = (width if period.end is None else places[period.end]) - start
         lane.append(" " * (start - cell_len(lane.plain)))
-        author = f" ({legible(spell.source)})" if authors and spell.source else ""
-        lane.append(_stretch(spell, room, author), colours.get(spell.source, ""))
+        author = f" ({legible(period.source)})" if authors and period.source else ""
+        lane.append(_stretch(period, room, author), colours.get(period.source, ""))
     return lane
 
 
-def _stretch(spell: Spell, room: int, author: str) -> str:
-    head, line = ("x", "·") if spell.gone else ("┣", "━")
+def _stretch(period: ValuePeriod, room: int, author: str) -> str:
+    head, line = ("x", "·") if period.gone else ("┣", "━")
     if room < 5:  # noqa: PLR2004  (head, blank, two letters, blank)
         return (head + line * room)[: max(0, room)]
-    label = legible(spell.value)
+    label = legible(period.value)
     label = label + author if cell_len(label + author) <= room - 3 else _cut(label, room - 3)
     return f"{head} {label} ".ljust(room + len(label) - cell_len(label), line)
 

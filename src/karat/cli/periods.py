@@ -12,11 +12,11 @@ from rich.text import Text
 from karat.inspect.history import LATE, History
 
 LANE = 72
-"""How many letters a lane is wide."""
+"""The width of a lane in characters."""
 COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
 OFF_TERMINAL = 200
-EVERYTHING = {"absent": "the snapshot was complete: whatever it does not show is gone", "t": "everything is gone"}
-"""What a source says about all it has, in words."""
+EVERYTHING = {"absent": "the snapshot was complete: other keys are deleted", "t": "all keys are deleted"}
+"""The meaning of statements about a whole source."""
 
 
 def history_picture(told: History) -> None:
@@ -25,7 +25,7 @@ def history_picture(told: History) -> None:
     console = console if console.is_terminal else Console(width=OFF_TERMINAL)
     key = ", ".join(f"{name}={value}" for name, value in told.key.items())
     if not told.statements:
-        console.print(f"nobody has spoken of {told.entity} {key}", highlight=False)
+        console.print(f"there is no evidence about {told.entity} {key}", highlight=False)
         return
     console.print(f"{told.entity} {key}: {len(told.statements)} arrivals, {len(told.versions)} versions", highlight=False)
     if told.versions and told.versions[0]["effective_to"] is None and told.versions[0]["is_current"] is None:
@@ -52,7 +52,7 @@ def _lanes(told: History, console: Console) -> None:
 
 
 def _lane(rows: Sequence[Mapping[str, Any]], end: str, starts: Sequence[datetime], colours: Mapping[str, str]) -> Text:
-    """One letter a moment: solid while the source holds it live, dotted while it says it is gone."""
+    """The versions as a lane: solid while the entity is live, dotted while it is deleted."""
     span = (starts[-1] - starts[0]).total_seconds() * 1.08 or 1.0
     lane = [(" ", "")] * LANE
 
@@ -95,13 +95,13 @@ def _facts(told: History) -> Table:
 
 
 def _statements(told: History) -> Table:
-    table = _table("said for", "source", "op", "said", "arrived", "from", "")
+    table = _table("event time", "source", "op", "asserted", "arrived", "from", "")
     for row in told.statements:
         said = ", ".join(f"{name}={_shown(row[name])}" for name in row["asserted_columns"] or [])
         op = row["op"] or ("snapshot" if row["load_type"] == "FULL" else "upsert")
         about = EVERYTHING.get(row["op"], "everything") if row["bk"] is None else said
         mark = Text("late", style="bold red") if row[LATE] else Text("")
-        # what sources say may look like markup; it is shown, never obeyed
+        # values may look like markup; they are shown as they are
         words = map(Text, (row["source_system"], op, about, _short(row["ingest_ts"]), row["source_file"] or ""))
         table.add_row(_short(row["source_event_ts"]), *words, mark)
     return table
@@ -114,7 +114,7 @@ def _attributes(told: History) -> list[str]:
 def _table(*headings: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for heading in headings:
-        table.add_column(heading, no_wrap=heading in {"version from", "to", "said for", "arrived", "at"})
+        table.add_column(heading, no_wrap=heading in {"version from", "to", "event time", "arrived", "at"})
     return table
 
 

@@ -26,7 +26,8 @@ def run_picture(run: RunSummary) -> None:
     console = _console()
     began = f"{run.started_at:%Y-%m-%d %H:%M:%S} UTC" if run.started_at else "unknown"
     took = f" in {run.seconds:.1f} s" if run.seconds is not None else ""
-    console.print(f"run {run.run_id} of {run.project}: {run.state}{took}, begun {began}", highlight=False)
+    note = f" ({run.note})" if run.note else ""
+    console.print(f"run {run.run_id} of {run.project}: {run.state}{note}{took}, begun {began}", highlight=False)
     picture = _picture("stage", "state", "read", "inserted", "updated", "deleted", "quarantined", "seconds", right=_COUNTS)
     for stage in run.stages:
         seconds = "" if stage.seconds is None else f"{stage.seconds:.1f}"
@@ -53,7 +54,7 @@ def failures_picture(found: Sequence[Failure]) -> None:
 def record_line(record: Mapping[str, Any]) -> str:
     """One event of the log as a line."""
     what = record.get("stage") or record.get("project") or ", ".join(record.get("running", {}))
-    status = record.get("status") or ("" if record.get("ok") is None else "ok" if record["ok"] else "failed")
+    status = record.get("status") or ("" if record.get("ok") is None else record.get("interrupted") or ("ok" if record["ok"] else "failed"))
     return " ".join(part for part in (str(record.get("at", ""))[:19], str(record.get("event", "")), str(what), str(status)) if part)
 
 

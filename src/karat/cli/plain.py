@@ -11,7 +11,7 @@ JSON_READY = (str, bool, int, type(None))
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911  (whatever a cell holds, one line per kind)
-    """The value as JSON can tell it: bytes in hex, times in ISO, numbers it has no word for as text."""
+    """The value as JSON can tell it: bytes in hex, times in ISO, numbers that JSON does not have as text."""
     if isinstance(value, JSON_READY):
         return value
     if isinstance(value, float):
@@ -33,8 +33,8 @@ def plain(value: Any) -> Any:  # noqa: ANN401, PLR0911  (whatever a cell holds, 
 
 def legible(value: Any) -> str:  # noqa: ANN401  (whatever a cell holds)
     """The value in one line; what a terminal would obey instead of showing is spelt out."""
-    told = plain(value)
-    text = told if isinstance(told, str) else "-" if told is None else json.dumps(told, ensure_ascii=False)
+    ready = plain(value)
+    text = ready if isinstance(ready, str) else "-" if ready is None else json.dumps(ready, ensure_ascii=False)
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 

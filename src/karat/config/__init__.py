@@ -1,1 +1,1 @@
-"""Config: what the user said, read without trust and reported without loss."""
+"""Config: what the user declared, read as untrusted input and checked completely, with every problem reported."""

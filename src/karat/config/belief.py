@@ -1,4 +1,4 @@
-"""`kind: belief`: which source is believed on which attribute, by dated rules."""
+"""The models of `kind: belief`: which source is believed on which attribute, by dated rules."""
 
 from datetime import datetime
 from itertools import pairwise
@@ -13,15 +13,15 @@ from karat.config.rules import By
 from karat.config.setting import Setting, Text
 
 BELIEF_COLUMNS = frozenset(["bk", "sk", "is_deleted", "rule_version", "because", "valid_from", "valid_to", "is_current", "because_hash"])
-"""Column names Karat gives its own meaning to in belief tables."""
-BESIDE_THE_KEY = BELIEF_COLUMNS | frozenset(
+"""Column names that Karat reserves in belief tables: attributes may not have them."""
+RESERVED_FOR_KEYS = BELIEF_COLUMNS | frozenset(
     ["changed", "before", "after", "cause", "rule_version_before", "run_id", "restated_at", "attribute", "value", "says"]
 )
-"""The same of receipts and conflicts, which have the key's columns and not the attributes'."""
+"""Those of restatements and conflicts too, which have the key's columns but no attributes: keys may not have them."""
 
 
 def _moment(value: object) -> object:
-    """A day or a time, UTC unless it says otherwise."""
+    """A day or a time, in UTC unless it has an offset."""
     if not isinstance(value, str):
         return value
     try:
@@ -31,7 +31,7 @@ def _moment(value: object) -> object:
 
 
 def _ranks(value: object) -> object:
-    """`[CRM, CORE]` is short for `{CRM: 2, CORE: 1}`: the first is the highest."""
+    """Sources with their ranks; `[CRM, CORE]` is short for `{CRM: 2, CORE: 1}`: the first ranks highest."""
     if not isinstance(value, list):
         return value
     if len(set(map(str, value))) != len(value):
@@ -44,28 +44,28 @@ Ranks = Annotated[dict[Text, int], BeforeValidator(_ranks)]
 
 
 class GroupRule(Setting):
-    """Attributes that are decided the same way."""
+    """Attributes that are decided by the same criteria."""
 
     attributes: Annotated[list[Text], Field(min_length=1)]
-    by: By = Field("precedence", description="`precedence`: the highest rank, then the latest word; `recency`: the latest word, then rank.")
+    by: By = Field("precedence", description="`precedence`: highest rank, then latest value; `recency`: latest value, then rank.")
     sources: Annotated[Ranks, Field(min_length=1)] | None = Field(
-        None, description="Sources heard, with their rank (higher wins), or a list, the first highest. Default: all, by `precedence_rank`."
+        None, description="Allowed sources with rank (higher wins), or a list, the first highest. Default: all, by `precedence_rank`."
     )
-    nulls: Literal["skip", "count"] = Field("skip", description="Whether a source that says null competes with it, or not at all.")
+    nulls: Literal["skip", "count"] = Field("skip", description="`count`: a null competes like a value; `skip`: it is no candidate.")
 
 
 class DeleteRule(Setting):
-    """Whose word counts when something is said to be gone, or to be back."""
+    """Which sources decide whether an entity is deleted."""
 
-    sources: Ranks | None = Field(None, description="As in a group; an empty list: nobody. Default: all, by `precedence_rank`.")
+    sources: Ranks | None = Field(None, description="As in a group; an empty list: none. Default: all, by `precedence_rank`.")
     by: By = "precedence"
 
 
 class RuleVersion(Setting):
-    """The rules in force from a moment on, until the next version's."""
+    """The rules in force from a time on, until the next version begins."""
 
     version: Annotated[int, Field(ge=1)]
-    in_force_from: Moment = Field(description="On the knowledge axis: what is known at a time is judged by the rules in force then.")
+    in_force_from: Moment = Field(description="On the knowledge axis: what is known at a time is evaluated by the rules in force then.")
     groups: Annotated[dict[Text, GroupRule], Field(min_length=1)]
     delete: DeleteRule = Field(default_factory=DeleteRule)
 
@@ -84,7 +84,7 @@ class RuleVersion(Setting):
 
 
 class BeliefDeclaration(Setting):
-    """What is held true of an entity, attribute by attribute."""
+    """The golden record of an entity: which source is believed on which attribute."""
 
     kind: Literal["belief"]
     name: Annotated[Text, AfterValidator(checked_identifier)]

@@ -1,4 +1,4 @@
-"""`kind: curation`: the settings and table objects exactly as they are printed, in JSON or YAML."""
+"""The models of `kind: curation`: settings and tables, in JSON or YAML."""
 
 import re
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ def _order(text: str) -> str:
 
 
 def parse_timestamp(text: str) -> datetime:
-    """A timestamp from configuration, UTC unless it says otherwise."""
+    """A timestamp from configuration, in UTC unless it has an offset."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -85,11 +85,11 @@ class Scd2Columns(Setting):
 
 
 class CurationTable(Setting):
-    """One table to curate: what it reads, how a row is recognised, what is kept of its past."""
+    """One table to curate: its source, its key and its kind of history."""
 
-    table_name: Text | None = Field(None, description="A name for people; the target names the table.")
+    table_name: Text | None = Field(None, description="For documentation only; the target names the table.")
     source_table: Text = Field(description="Any table of the lake: `schema.table`, or a path inside the lake.")
-    target_table: Text = Field(description="The silver table that is maintained.")
+    target_table: Text = Field(description="The silver table that is written.")
     scd_type: Literal[1, 2] = Field(description="1 keeps the present state, 2 keeps every version with its period.")
     business_key_columns: Columns = Field(description="What identifies an entity within its source system.")
     source_system_column: Text | None = Field(
@@ -122,7 +122,7 @@ class CurationTable(Setting):
 
 
 class CurationSettings(Setting):
-    """What holds for all tables of the declaration."""
+    """Settings for all tables of the declaration."""
 
     catalog: Annotated[Text, AfterValidator(checked_identifier)] | None = Field(
         None, description="Counts only where karat.yml names a catalog."
@@ -142,7 +142,7 @@ class CurationSettings(Setting):
 
 
 class Curation(Setting):
-    """A declaration: settings for all, and the tables."""
+    """A declaration of curated tables: common settings, and the tables."""
 
     kind: Literal["curation"]
     settings: CurationSettings = Field(default_factory=CurationSettings)

@@ -1,8 +1,8 @@
-"""YAML and JSON text to plain values that remember their lines.
+"""Plain values from YAML and JSON text, with the line of each.
 
 The text is not trusted: size, depth, aliases and the number of values are capped, tags are refused, and a key
-written twice is a problem rather than a silent last word. Scalars follow YAML 1.2 (`no` is a word, `12:30:00`
-is text, dates stay text), because a source system called NO must not become false.
+written twice is a problem, not silently the last one. Scalars follow YAML 1.2 (`no` is a word, `12:30:00`
+is text, dates stay text), so that a source system called NO does not become false.
 """
 
 import json
@@ -20,7 +20,7 @@ MOST_ALIASES = 200
 MOST_VALUES = 200_000
 
 _SURROGATES = re.compile(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
-"""Two escapes that are one letter in JSON, and not in YAML."""
+"""A surrogate pair: one character in JSON, but not in YAML."""
 
 Place = tuple[str | int, ...]
 
@@ -35,14 +35,14 @@ class Document:
     lines: dict[Place, int] = field(repr=False)
 
     def line_of(self, place: Place) -> int:
-        """The line of the deepest value on the way to `place` that is really there."""
+        """The line of `place`, or of the deepest value above it that exists."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, self.line)
 
 
 class Unreadable(Exception):
-    """The text of one file cannot become values."""
+    """The text of a file is not valid; carries the problem."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -67,7 +67,7 @@ _PlainLoader.add_implicit_resolver("tag:yaml.org,2002:merge", re.compile(r"^<<$"
 
 
 def scalar(text: str) -> object:
-    """A word as YAML reads it: number, true/false, null or text."""
+    """The text as a YAML scalar: number, true/false, null or text."""
     loader = _PlainLoader(text)
     try:
         node = loader.get_single_node()
@@ -110,7 +110,7 @@ def _checked_json(text: str, file: str) -> str:
 
 
 def _check_shape(text: str, file: str) -> None:
-    """Depth and aliases are counted on the flat event stream, before anything recursive sees the text."""
+    """Checks depth and aliases on the flat event stream, before anything recursive reads the text."""
     depth = aliases = 0
     for event in yaml.parse(text, Loader=_PlainLoader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -138,7 +138,7 @@ def _document(node: yaml.Node, file: str) -> Document:
 
 
 class _Reader:
-    """Nodes to values, noting the line of each place; counts values, so aliases of aliases cannot explode."""
+    """Values from nodes, with the line of each place; the number of values is limited, because aliases can multiply."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -174,7 +174,7 @@ class _Reader:
         return result
 
     def _pairs(self, node: yaml.MappingNode, depth: int = 0) -> Iterator[tuple[yaml.Node, yaml.Node]]:
-        """The mapping's own pairs, then what `<<` brings in and the mapping does not say itself."""
+        """The mapping's own pairs, then those that `<<` merges in and that it does not have itself."""
         if depth > MOST_DEPTH:
             raise self._problem(node, (), "mappings merged into themselves", "write it out more plainly")
         own = [(key, value) for key, value in node.value if key.tag != "tag:yaml.org,2002:merge"]

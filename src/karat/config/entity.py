@@ -1,4 +1,4 @@
-"""`kind: entity`: one thing many systems speak of, and the feeds they speak through."""
+"""The models of `kind: entity`: an entity that many systems report on, and its feeds."""
 
 import re
 from typing import Annotated, Literal, LiteralString, NoReturn
@@ -56,17 +56,17 @@ OWNED_COLUMNS = frozenset(
         "corrects",
     ]
 )
-"""Column names Karat gives its own meaning to in bronze tables."""
+"""Column names that Karat reserves in bronze tables."""
 
 
 def refuse(message: LiteralString, remedy: str) -> NoReturn:
-    """A configuration problem with its way out."""
+    """Raises a configuration problem with its remedy."""
     kind = "karat"
     raise PydanticCustomError(kind, message, {"remedy": remedy})
 
 
 def _ddl_type(text: str) -> str:
-    """A Spark type as DDL writes it, checked without Spark; nested types by their parts."""
+    """A Spark type in DDL, checked without Spark."""
     plain = text.strip().lower()
     if not _is_type(plain):
         refuse("not a type", "write a Spark type: string, bigint, decimal(18,2), date, timestamp, array<string>, ...")
@@ -94,7 +94,7 @@ def _is_type(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between commas that are inside no bracket."""
+    """The parts between commas outside brackets."""
     parts, depth, start = [], 0, 0
     for place, letter in enumerate(text):
         depth += (letter in "<(") - (letter in ">)")
@@ -105,7 +105,7 @@ def _split(text: str) -> list[str]:
 
 
 def _key(value: object) -> object:
-    """`[a, b]` is short for `{a: string, b: string}`."""
+    """Key columns with their types; `[a, b]` is short for `{a: string, b: string}`."""
     if isinstance(value, list):
         if len(set(map(str, value))) != len(value):
             refuse("a key column is named twice", "name each once")
@@ -120,7 +120,7 @@ DriftPolicy = Literal["keep", "ignore", "warn", "fail", "quarantine"]
 
 
 class FilesSource(Setting):
-    """Files, each read once; a new file is a new batch."""
+    """Files, each of which is read once."""
 
     kind: Literal["files"]
     path: Text = Field(description="A path or glob, relative to the project, or any Hadoop filesystem URI.")
@@ -151,7 +151,7 @@ Source = Annotated[FilesSource | TableSource, Field(discriminator="kind")]
 
 
 class Contract(Setting):
-    """What the source can substantiate; what is left out is taken from the rest of the feed."""
+    """What the source guarantees; what is left out is derived from the rest of the feed."""
 
     has_source_time: bool | None = None
     has_stable_bk: bool | None = None
@@ -160,7 +160,7 @@ class Contract(Setting):
 
 
 class Drift(Setting):
-    """What to do when a feed's columns are not what they were."""
+    """What to do when a feed's columns change."""
 
     new_columns: DriftPolicy = Field("keep", description="`keep` puts them in `extra`.")
     missing_columns: DriftPolicy = "fail"
@@ -168,26 +168,26 @@ class Drift(Setting):
 
 
 class LoadTypeColumn(Setting):
-    """The load type, row by row."""
+    """The load type in a column, row by row."""
 
     column: Text
 
 
 class Feed(Setting):
-    """One way a system's statements arrive."""
+    """One way in which a system's statements arrive."""
 
     name: Annotated[Text, AfterValidator(checked_identifier)]
     source_system: Text
-    precedence_rank: int = Field(0, description="Higher wins; at the same instant the higher speaks first.")
+    precedence_rank: int = Field(0, description="Higher wins; at the same instant the higher is ordered first.")
     source: Source = Field(validation_alias="from")
     envelope: Literal["flat", "debezium", "goldengate", "payload"] = "flat"
     load_type: Literal["FULL", "PARTIAL"] | LoadTypeColumn | None = Field(
-        None, description="FULL rows say everything; PARTIAL ones what they carry. FULL without op: snapshots."
+        None, description="FULL rows assert every attribute; PARTIAL ones those that they carry. FULL without op: snapshots."
     )
-    event_time: Text | None = Field(None, description="A column or SQL expression: when the source says it was so.")
+    event_time: Text | None = Field(None, description="A column or SQL expression: when it was true, by the source.")
     sequence: Text | None = Field(None, description="A column or SQL expression that orders statements of the same instant.")
     op: Text | None = Field(None, description="c r u d t, insert/update/delete/truncate, I U D T, any case.")
-    asserted: Text | None = Field(None, description="An array column naming what a partial row asserts.")
+    asserted: Text | None = Field(None, description="An array column with the names of the attributes that a partial row asserts.")
     map: dict[Text, Text] = Field(default_factory=dict, description="Attribute or key column: SQL expression over the incoming row.")
     delete_when: Text | None = Field(None, description="SQL predicate: such a row is an explicit delete.")
     absence_means: Literal["nothing", "deleted"] = "nothing"
@@ -200,7 +200,7 @@ class Feed(Setting):
 
     @property
     def is_change_stream(self) -> bool:
-        """Whether the envelope itself says what happened, when and to which row."""
+        """Whether the envelope itself has operation, time and key."""
         return self.envelope in {"debezium", "goldengate"}
 
     @property
@@ -229,14 +229,14 @@ class Feed(Setting):
 
 
 class EntityDeclaration(Setting):
-    """An entity: its key, what is said about it, and who says it."""
+    """An entity: its key, its attributes and its feeds."""
 
     kind: Literal["entity"]
     name: Annotated[Text, AfterValidator(checked_identifier)]
     type: Literal["state", "transaction"] = "state"
     key: Key
     attributes: Columns
-    untracked: list[Text] = Field(default_factory=list, description="Attributes that ride along and open no version.")
+    untracked: list[Text] = Field(default_factory=list, description="Attributes whose change opens no version.")
     time_basis: Literal["source", "platform"] = "source"
     late_partials: Literal["pinned", "propagate"] = "pinned"
     sightings: Literal["exact", "lazy"] = "exact"
@@ -248,9 +248,9 @@ class EntityDeclaration(Setting):
         if len(set(columns)) != len(columns):
             refuse("two columns have the same name", "key and attributes must differ, also in case")
         if taken := [name for name in (*self.key, *self.attributes) if name.lower() in OWNED_COLUMNS or name.lower().startswith("__karat")]:
-            refuse(f"{taken[0]} is a column of Karat's own", "call it otherwise and use `map`")
+            refuse(f"{taken[0]} is a reserved column name", "rename it and use `map`")
         if any("`" in name for name in (*self.key, *self.attributes)):
-            refuse("a column's name may not hold a backtick: Delta's change feed cannot carry it", "name it otherwise and use `map`")
+            refuse("a column's name may not hold a backtick: Delta's change feed cannot carry it", "rename it and use `map`")
         if unknown := [name for name in self.untracked if name not in self.attributes]:
             refuse(f"untracked names {unknown[0]}, which is no attribute", "name attributes only")
         names = [feed.name for feed in self.feeds]
@@ -263,5 +263,5 @@ class EntityDeclaration(Setting):
                     "declare it, or leave it out",
                 )
             if self.type == "transaction" and feed.absence_means == "deleted":
-                refuse("facts do not vanish because an extract lacks them", "use absence_means: nothing")
+                refuse("facts are not deleted by their absence from an extract", "use absence_means: nothing")
         return self

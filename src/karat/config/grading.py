@@ -1,4 +1,4 @@
-"""The grade of a source, by what it can substantiate: whether its statements may carry a defensible history."""
+"""The grade of a feed: whether its contract is good enough for a defensible history."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,19 +10,19 @@ Grade = Literal["DEFENSIBLE", "LIMITED_FALLBACK_ONLY", "REJECT_FOR_AUTHORITATIVE
 
 @dataclass(frozen=True)
 class Grading:
-    """A feed's grade and why."""
+    """A feed's grade and the reason."""
 
     grade: Grade
     reason: str
 
     @property
     def is_rejected(self) -> bool:
-        """Whether only evidence is kept, and no timeline made of it."""
+        """Whether its rows are evidence only, without a timeline."""
         return self.grade == "REJECT_FOR_AUTHORITATIVE_BRONZE"
 
 
 def graded(feed: Feed) -> Grading:
-    """What the feed's contract is good for. A promise that is left out counts as given where the feed declares the means."""
+    """The grade of the feed. A guarantee that is left out counts as given if the feed's other settings provide it."""
     contract = feed.contract
     has_time = _either(contract.has_source_time, feed.event_time is not None or feed.is_change_stream)
     has_load_type = _either(contract.has_explicit_load_type, feed.load_type is not None or feed.is_change_stream)
@@ -38,5 +38,5 @@ def graded(feed: Feed) -> Grading:
     return Grading("DEFENSIBLE", "meets the minimum temporal evidentiary standard")
 
 
-def _either(promised: bool | None, declared: bool) -> bool:  # noqa: FBT001  (two answers to one question)
+def _either(promised: bool | None, declared: bool) -> bool:  # noqa: FBT001  (a setting and its default)
     return declared if promised is None else promised

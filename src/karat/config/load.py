@@ -11,6 +11,7 @@ from karat.config.belief import BeliefDeclaration
 from karat.config.curation import Curation
 from karat.config.document import Document, Unreadable, read_documents, scalar
 from karat.config.entity import EntityDeclaration
+from karat.config.names import is_uri, local_path
 from karat.config.problems import ConfigProblems, Problem, shown
 from karat.config.references import fill
 from karat.config.resolve import resolve_curation
@@ -18,6 +19,7 @@ from karat.config.resolve_belief import resolve_belief
 from karat.config.resolve_entity import resolve_entity
 from karat.config.resolved import Belief, Config, CuratedTable, Entity
 from karat.config.settings import ProjectSettings
+from karat.config.spark_conf import conf_problems
 from karat.config.validate import literal_secrets, validate
 from karat.config.wiring import Writer, belief_writer, curated_writer, entity_writer, wiring_problems
 from karat.errors import ConfigError
@@ -68,8 +70,8 @@ def load(folder: Path, variables: Mapping[str, str] | None = None) -> Config:
 
 def lake_root(lake: str, folder: Path) -> str:
     """The lake's root as an absolute path, or the URI as it is."""
-    if "://" in lake:
-        return lake.rstrip("/")
+    if is_uri(lake):
+        return lake.rstrip("/") or lake
     return str((folder / lake.removeprefix("file:")).resolve())
 
 
@@ -86,6 +88,7 @@ def _settings(folder: Path, given: dict[str, str], reading: Reading) -> ProjectS
     reading.problems.extend(filled.problems)
     reading.problems.extend(_literal_password(document))
     reading.problems.extend(literal_secrets(document))
+    reading.problems.extend(conf_problems(document))
     settings, problems = validate(ProjectSettings, filled, document)
     reading.problems.extend(problems)
     return settings
@@ -110,10 +113,14 @@ def _is_data(file: Path, reading: Reading) -> bool:
 
 
 def _files(folder: Path, lake: str, endings: tuple[str, ...], skipped: Callable[[Path], bool]) -> Iterator[Path]:
-    """Declaration files in a stable order; hidden folders, the lake and data folders that are linked in are not looked into."""
+    """Declaration files in a stable order. Not read: hidden folders, the lake, the logs of tables, and folders that are linked in."""
     found = 0
+    here = local_path(lake)
+    tables = None if here is None else str(Path(here).resolve())
     for where, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "__")) and str(Path(where, name)) != lake)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith((".", "__")) and name != "_delta_log" and str(Path(where, name)) != tables
+        )
         for name in sorted(files):
             path = Path(where, name)
             if name.endswith(endings) and not name.startswith(".") and path != folder / PROJECT_FILE and not skipped(path):

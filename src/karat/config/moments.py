@@ -1,10 +1,10 @@
-"""Points in time as people give them: a day, or a time of one, UTC unless it says otherwise."""
+"""Times from text: a day, or a day and a time, in UTC unless it has an offset."""
 
 from datetime import UTC, datetime
 
 
 def moment_of(text: str) -> datetime:
-    """`2026-03-02`, `2026-03-02 12:00` or `2026-03-02T12:00:00+01:00`, in UTC; a day is its first instant. Raises `ValueError`."""
+    """The time in UTC of `2026-03-02` (its first instant), `2026-03-02 12:00` or `2026-03-02T12:00:00+01:00`; else `ValueError`."""
     try:
         return in_utc(datetime.fromisoformat(text.strip()))
     except OverflowError:  # the first and last day of all time have no room for an offset
@@ -12,7 +12,7 @@ def moment_of(text: str) -> datetime:
 
 
 def in_utc(moment: datetime | None) -> datetime:
-    """The moment in UTC, which a naive one is in already; now, where there is none."""
+    """The time in UTC; a naive time is UTC already, None is now."""
     if moment is None:
         return datetime.now(UTC)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

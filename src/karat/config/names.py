@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _PATH_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.=\- ]{0,254}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:/")
+_ON_THIS_MACHINE = re.compile(r"(?i:file):(?://(?:localhost)?)?(/(?!/).*)", re.DOTALL)
 
 
 @dataclass(frozen=True, order=True)
@@ -25,7 +26,7 @@ class TableName:
     def __str__(self) -> str:
         return self.path if self.path is not None else f"{self.schema}.{self.table}"
 
-    def beside(self, suffix: str) -> "TableName":
+    def with_suffix(self, suffix: str) -> "TableName":
         """The table of the same schema whose name ends in `suffix`."""
         return TableName(self.schema, self.table + suffix, None, self.catalog)
 
@@ -51,6 +52,19 @@ def table_name(text: str, default_schema: str, catalog: str | None = None) -> Ta
     return TableName(checked_identifier(parts[0]), checked_identifier(parts[1]))
 
 
+def is_uri(location: str) -> bool:
+    """Whether a location names its filesystem itself: `s3://bucket/lake`, `dbfs:/lake`, `file:/lake`."""
+    return _SCHEME.match(location) is not None
+
+
+def local_path(location: str) -> str | None:
+    """The location as a path that Python can open; None when it is on another filesystem."""
+    if not is_uri(location):
+        return location.removeprefix("file:")
+    here = _ON_THIS_MACHINE.fullmatch(location)
+    return here[1] if here else None
+
+
 def is_path(text: str) -> bool:
     """Whether a table is given by path rather than by name."""
     return "/" in text or text.startswith("delta.`")
@@ -65,10 +79,11 @@ def lake_path(text: str, lake: str) -> TableName:
     """A `TableName` for a path inside the lake; absolute paths and URIs must start with the lake's own root."""
     if text.startswith("delta.`") and text.endswith("`"):
         text = text[len("delta.`") : -1]
-    root = lake.rstrip("/")
-    if text.startswith((root + "/", root.removeprefix("file://") + "/")):
-        text = text.removeprefix("file://").removeprefix(root.removeprefix("file://") + "/")
-    if text.startswith("/") or _SCHEME.match(text):
+    if text.startswith("/") or is_uri(text):
+        # `file:///lake/t` and `/lake/t` are one place
+        absolute, root = (local_path(location) or location for location in (text, lake.rstrip("/")))
+        text = absolute.removeprefix(root + "/")
+    if text.startswith("/") or is_uri(text):
         message = f"{text!r} is outside the lake {lake!r}"
         raise ValueError(message)
     parts = PurePosixPath(text).parts

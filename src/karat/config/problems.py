@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: every problem with its place, its value and its remedy, all of them at once."""
+"""Problems of a configuration, all at once, each with its place, its value and its remedy."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from karat.errors import ConfigError
 
 LONGEST_VALUE = 80
-"""Values are shown to be recognised, not to be read; a longer one is cut."""
+"""A longer value is cut in messages."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing to mend: where it is, what stands there, what to do."""
+    """One problem: where it is, the value found there, and the remedy."""
 
     file: str
     line: int
@@ -43,13 +43,13 @@ class ConfigProblems(ConfigError):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The remedy for a name that is not there: the one that was meant, or all there are."""
+    """The remedy for an unknown name: the closest known one, or all of them."""
     known = sorted(names)
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]}?" if close else f"choose from: {', '.join(known) or 'none is declared'}"
 
 
 def shown(value: object) -> str:
-    """A value as it is shown to people: short, on one line."""
+    """The value for a message: short, on one line."""
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

@@ -1,6 +1,6 @@
-"""`${env:NAME}`, `${env:NAME:-default}` and `${var:name}` inside values.
+"""Values with `${env:NAME}`, `${env:NAME:-default}` and `${var:name}` replaced.
 
-`${workspace.…}` is left standing: only the declaration that uses it knows what it means.
+`${workspace.…}` and `${lake}` stay: the declaration that uses them replaces them.
 """
 
 import os
@@ -14,14 +14,14 @@ from karat.config.problems import Problem
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _ENVIRONMENT = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _VARIABLE = re.compile(r"var:([A-Za-z_][A-Za-z0-9_.-]*)")
-_LEFT_STANDING = re.compile(r"workspace\.(?:file_path|root_path)|lake")
+_REPLACED_LATER = re.compile(r"workspace\.(?:file_path|root_path)|lake")
 
 Vars = Mapping[str, object]
 
 
 @dataclass
 class Filled:
-    """A document's value with its references resolved, and the places where one stood."""
+    """A document's value with its references replaced, and the places where they were."""
 
     value: object = None
     places: set[Place] = field(default_factory=set)
@@ -58,7 +58,7 @@ def _filled(value: object, place: Place, document: Document, variables: Vars, in
 
 
 def _resolve(reference: str, variables: Vars) -> str | tuple[str, str]:
-    """The text a reference stands for, or what is wrong with it and the remedy."""
+    """The text that replaces a reference, or the problem with it and the remedy."""
     if name := _ENVIRONMENT.fullmatch(reference):
         value = os.environ.get(name[1])
         if value:
@@ -75,6 +75,6 @@ def _resolve(reference: str, variables: Vars) -> str | tuple[str, str]:
             if name[1] in variables
             else (f"the variable {name[1]} has no value", f"add it under vars in karat.yml or give --var {name[1]}=…; known: {known}")
         )
-    if _LEFT_STANDING.fullmatch(reference):
+    if _REPLACED_LATER.fullmatch(reference):
         return f"${{{reference}}}"
     return "this reference is not known", "use ${env:NAME}, ${env:NAME:-default} or ${var:name}"

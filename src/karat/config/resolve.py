@@ -1,4 +1,4 @@
-"""Declarations as printed to tables complete: defaults filled in, names checked, paths kept inside the project."""
+"""Curated tables from their declaration: defaults filled in, names checked, paths confined to the project."""
 
 from collections.abc import Callable
 from pathlib import Path

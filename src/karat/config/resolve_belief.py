@@ -1,8 +1,8 @@
-"""A belief's declaration to the belief complete: its entity found, its rules checked against who speaks of what."""
+"""A belief from its declaration: its entity found, its rules checked against the entity's sources and attributes."""
 
 from collections.abc import Mapping, Sequence
 
-from karat.config.belief import BELIEF_COLUMNS, BESIDE_THE_KEY, BeliefDeclaration, RuleVersion
+from karat.config.belief import BELIEF_COLUMNS, RESERVED_FOR_KEYS, BeliefDeclaration, RuleVersion
 from karat.config.document import Document, Place, dotted
 from karat.config.names import TableName
 from karat.config.problems import Problem, nearest, shown
@@ -36,20 +36,27 @@ Wrong = tuple[Place, str, str, str]
 def _entity_problems(entity: Entity) -> list[Wrong]:
     found: list[Wrong] = []
     if entity.declared.type == "transaction":
-        found.append((("entity",), "facts are not believed, they are there", entity.name, "declare beliefs of entities of type: state"))
-    taken = [name for name in entity.key if name.lower() in BESIDE_THE_KEY]
+        found.append(
+            (
+                ("entity",),
+                "facts are not believed: they have no versions",
+                entity.name,
+                "name an entity of type: state",
+            )
+        )
+    taken = [name for name in entity.key if name.lower() in RESERVED_FOR_KEYS]
     taken += [name for name in entity.attributes if name.lower() in BELIEF_COLUMNS]
     if taken:
-        message = f"the entity's column {taken[0]} has a name that belief tables give their own meaning"
-        found.append((("entity",), message, entity.name, "call it otherwise in the entity and use `map`"))
+        message = f"the entity's column {taken[0]} has a name that is reserved in belief tables"
+        found.append((("entity",), message, entity.name, "rename it in the entity and use `map`"))
     return found
 
 
 def _rule_problems(declared: BeliefDeclaration, entity: Entity) -> list[Wrong]:
-    """The last version must fit the entity as it is now; earlier ones may speak of sources and attributes that are gone by now."""
+    """Problems of the last version, which must fit the entity; earlier ones may name retired sources and attributes."""
     last, place = declared.rules[-1], ("rules", len(declared.rules) - 1)
     found: list[Wrong] = []
-    speakers = {feed.feed.source_system for feed in entity.feeds}
+    sources = {feed.feed.source_system for feed in entity.feeds}
     for name, group in last.groups.items():
         here: Place = (*place, "groups", name)
         found += [
@@ -57,8 +64,8 @@ def _rule_problems(declared: BeliefDeclaration, entity: Entity) -> list[Wrong]:
             for attribute in group.attributes
             if attribute not in entity.attributes
         ]
-        found += _strangers(group.sources, speakers, (*here, "sources"))
-    found += _strangers(last.delete.sources, speakers, (*place, "delete", "sources"))
+        found += _unknown_sources(group.sources, sources, (*here, "sources"))
+    found += _unknown_sources(last.delete.sources, sources, (*place, "delete", "sources"))
     remedy = "add it to one; if this version has been used, add a version that has it"
     decided = {attribute for group in last.groups.values() for attribute in group.attributes}
     found += [
@@ -74,11 +81,9 @@ def _rule_problems(declared: BeliefDeclaration, entity: Entity) -> list[Wrong]:
     return found
 
 
-def _strangers(ranks: Mapping[str, int] | None, speakers: set[str], place: Place) -> list[Wrong]:
+def _unknown_sources(ranks: Mapping[str, int] | None, sources: set[str], place: Place) -> list[Wrong]:
     return [
-        (place, f"{source} is no source of the entity", source, nearest(source, speakers))
-        for source in ranks or ()
-        if source not in speakers
+        (place, f"{source} is no source of the entity", source, nearest(source, sources)) for source in ranks or () if source not in sources
     ]
 
 

@@ -1,9 +1,9 @@
-"""An entity's declaration to the entity complete: its tables, its feeds graded, its time basis settled."""
+"""An entity from its declaration: its tables, its feeds with their grades, its time basis checked."""
 
 from karat.config.document import Document, Place, dotted
 from karat.config.entity import EntityDeclaration, Feed, FilesSource, TableSource
 from karat.config.grading import graded
-from karat.config.names import TableName, is_path, is_plain, lake_path, table_name
+from karat.config.names import TableName, is_path, is_plain, is_uri, lake_path, table_name
 from karat.config.problems import Problem, shown
 from karat.config.resolved import Config, Entity, FeedOf
 
@@ -32,7 +32,7 @@ def resolve_entity(declared: EntityDeclaration, document: Document, config: Conf
             remedy = "mend the feed's contract, set time_basis: platform, or give the feed an entity of its own"
             problem(place, message, "", remedy)
         if declared.time_basis == "source" and feed.event_time is None and not feed.is_change_stream and not grading.is_rejected:
-            problem(place, "this feed says no time of its own", "", "add event_time, or set time_basis: platform")
+            problem(place, "this feed has no event time", "", "add event_time, or set time_basis: platform")
         feeds.append(FeedOf(feed, grading, table, _location(feed, config)))
     if problems:
         return None, problems
@@ -46,7 +46,7 @@ def _location(feed: Feed, config: Config) -> str:
     if not isinstance(feed.source, FilesSource):
         return ""
     path = feed.source.path.replace("${lake}", config.lake)
-    if "://" in path:
+    if is_uri(path):
         return path
     path = path.removeprefix("file:")
     return path if path.startswith("/") else f"{config.folder}/{path.removeprefix('./')}"

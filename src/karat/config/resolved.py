@@ -1,4 +1,4 @@
-"""What the user said, with defaults filled in and names settled: the only form later rooms see."""
+"""The configuration with defaults filled in and names resolved: the only form that other folders read."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from karat.config.settings import ProjectSettings
 
 @dataclass(frozen=True)
 class OrderBy:
-    """One column of an order, with its real direction."""
+    """One column of an order, with its direction."""
 
     column: str
     descending: bool
@@ -24,7 +24,7 @@ class OrderBy:
 
 @dataclass(frozen=True)
 class CurationBooks:
-    """Where a curation keeps its accounts."""
+    """The control table and the audit table of a curation."""
 
     control: TableName
     audit: TableName
@@ -32,7 +32,7 @@ class CurationBooks:
 
 @dataclass(frozen=True)
 class CuratedTable:
-    """One table to curate, complete."""
+    """One curated table with all its settings."""
 
     source: TableName
     target: TableName
@@ -61,19 +61,19 @@ class CuratedTable:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when anything declared of this table changes, its SQL included."""
+        """A hash that changes with anything declared of this table, its SQL included."""
         sql = self.sql_file.read_bytes() if self.sql_file and self.sql_file.is_file() else b"-"
         return hashlib.sha256(str(replace(self, sql_file=None)).encode() + sql).hexdigest()[:16]
 
     @property
     def quarantine(self) -> TableName:
-        """Where refused rows go."""
-        return self.target.beside("_quarantine")
+        """The table of refused rows."""
+        return self.target.with_suffix("_quarantine")
 
 
 @dataclass(frozen=True)
 class FeedOf:
-    """A feed of an entity, with its grade and where it reads."""
+    """A feed of an entity, with its grade and its location."""
 
     feed: Feed
     grading: Grading
@@ -85,7 +85,7 @@ class FeedOf:
 
 @dataclass(frozen=True)
 class Entity:
-    """A thing many systems speak of, complete."""
+    """An entity with its feeds and tables."""
 
     declared: EntityDeclaration
     timeline: TableName
@@ -93,7 +93,7 @@ class Entity:
 
     @property
     def name(self) -> str:
-        """The name people call it by."""
+        """The declared name."""
         return self.declared.name
 
     @property
@@ -103,55 +103,55 @@ class Entity:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Everything said about it, in the order of the declaration."""
+        """The attributes, in the order of the declaration."""
         return tuple(self.declared.attributes)
 
     @property
     def assertions(self) -> TableName:
-        """Where the evidence is kept."""
-        return self.timeline.beside("_assertions")
+        """The table of its evidence."""
+        return self.timeline.with_suffix("_assertions")
 
     @property
     def quarantine(self) -> TableName:
-        """Where refused rows go."""
-        return self.timeline.beside("_quarantine")
+        """The table of refused rows."""
+        return self.timeline.with_suffix("_quarantine")
 
 
 @dataclass(frozen=True)
 class Belief:
-    """What is held true of an entity, complete."""
+    """A belief about an entity, with its rules and tables."""
 
     name: str
     entity: Entity
     table: TableName
     rules: tuple[Rule, ...]
     place: str = field(default="", compare=False, repr=False)
-    """Where it is declared."""
+    """File and line of its rules."""
 
     @property
     def history(self) -> TableName:
-        """Where every period of the belief is kept."""
-        return self.table.beside("_history")
+        """The table of all periods of the belief."""
+        return self.table.with_suffix("_history")
 
     @property
     def restatements(self) -> TableName:
-        """Where it is kept what was believed of the past before that changed."""
-        return self.table.beside("_restatements")
+        """The table of what was believed about the past before it changed."""
+        return self.table.with_suffix("_restatements")
 
     @property
     def conflicts(self) -> TableName:
-        """Where sources differ now."""
-        return self.table.beside("_conflicts")
+        """The table of attributes on which sources differ now."""
+        return self.table.with_suffix("_conflicts")
 
     @property
     def tables(self) -> tuple[TableName, ...]:
-        """All of them."""
+        """All tables of the belief."""
         return (self.table, self.history, self.restatements, self.conflicts)
 
 
 @dataclass(frozen=True)
 class Config:
-    """A whole project as it was read."""
+    """A project's configuration."""
 
     folder: Path
     settings: ProjectSettings
@@ -162,7 +162,7 @@ class Config:
 
     @property
     def hash(self) -> str:
-        """Changes when anything declared changes, the SQL included; secrets are references, so none is in it."""
+        """A hash that changes with anything declared, SQL included; secrets are references, so none is in it."""
         declared = [*(table.fingerprint for table in self.curated), *map(str, self.entities), *map(str, self.beliefs)]
         text = json.dumps([self.settings.model_dump(mode="json"), declared], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

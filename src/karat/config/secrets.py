@@ -1,4 +1,4 @@
-"""Secrets are fetched at the moment of use and never kept in a model, a plan or a message."""
+"""The values of secrets, read when they are used; no model, plan or message contains one."""
 
 import os
 from pathlib import Path
@@ -21,6 +21,11 @@ def reveal(secret: SecretFromEnv | SecretFromFile, project: Path) -> str:
     except OSError as unreadable:
         message = f"the secret file {secret.file} cannot be read"
         raise ConfigError(message, remedy="create it, readable by the user who runs karat") from unreadable
+
+
+def is_reference(value: object) -> bool:
+    """Whether a value is a reference to a secret."""
+    return isinstance(value, SecretFromEnv | SecretFromFile)
 
 
 def revealed(value: object, project: Path) -> object:

@@ -1,4 +1,4 @@
-"""The one shape of every configuration model: frozen, closed, strict about types."""
+"""The base of every configuration model: frozen, without unknown settings, strict about types."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 
 class Setting(BaseModel):
-    """A piece of configuration: never changed after reading, never more than what is declared."""
+    """A configuration model; immutable, and unknown settings are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True, hide_input_in_errors=True)
 
@@ -17,7 +17,7 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 
 
 class SecretFromEnv(Setting):
-    """A secret held by an environment variable."""
+    """A reference to a secret in an environment variable."""
 
     env: Text
 
@@ -26,7 +26,7 @@ class SecretFromEnv(Setting):
 
 
 class SecretFromFile(Setting):
-    """A secret held by a file; relative paths start at the project."""
+    """A reference to a secret in a file; relative paths start at the project."""
 
     file: Text
 

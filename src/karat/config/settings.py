@@ -13,9 +13,11 @@ class SparkSettings(Setting):
 
     master: Text = Field("local[*]", description="A Spark master, or `provided` to use the session that is already there.")
     profile: Literal["small", "throughput"] = Field(
-        "throughput", description="`small` starts fast and suits batches of thousands of rows; `throughput` suits millions."
+        "throughput", description="`throughput` suits every size; `small` starts faster and is for batches of thousands of rows."
     )
-    conf: dict[str, str | int | float | bool | Secret] = Field(default_factory=dict, description="Spark settings, handed on as they are.")
+    conf: dict[str, str | int | float | bool | Secret] = Field(
+        default_factory=dict, description="Spark settings, passed on unchanged; a key or a password is a reference: {env: NAME}."
+    )
 
 
 class StateSettings(Setting):

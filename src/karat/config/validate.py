@@ -1,4 +1,4 @@
-"""Plain values to models; pydantic's findings become problems with line, path, value and remedy."""
+"""Models from plain values; the errors of pydantic become problems with line, path, value and remedy."""
 
 import difflib
 import json
@@ -26,11 +26,15 @@ PLAINLY = {
     "too_short": ("this must not be empty", "add at least one"),
     "string_too_short": ("this must not be empty", "write something, or leave the setting out"),
 }
-"""Pydantic's words for its commonest findings, in ours."""
+"""Messages and remedies for the most frequent errors of pydantic."""
 
 SECRET_WORDS = ("password", "passwd", "pwd", "secret", "token", "credential", "accesskey", "apikey", "privatekey", "authorization", "jaas")
-KEEPERS_OF_SECRETS = {"connections", "notify", "state", "spark"}
-"""Where a misspelt setting may hold a secret: its value is not repeated."""
+CLOUD_KEYS = ("accountkey", "encryptionkey", "serviceaccountjson")
+"""Names under which cloud storage takes its keys, besides the words of every secret."""
+NO_SECRETS = re.compile(r"(?:provider(?:\.path)?|endpoint|keyfile|class|enabled|expiration)$", re.IGNORECASE)
+"""Settings that speak of a secret without being one, such as fs.s3a.aws.credentials.provider."""
+MAY_HOLD_SECRETS = {"connections", "notify", "state", "spark"}
+"""Sections in which an unknown setting may hold a secret: its value is not shown."""
 
 
 def validate(model: type[M], filled: Filled, document: Document) -> tuple[M | None, list[Problem]]:
@@ -39,7 +43,7 @@ def validate(model: type[M], filled: Filled, document: Document) -> tuple[M | No
         return model.model_validate(filled.value), []
     except ValidationError as failure:
         errors = failure.errors(include_url=False)
-    if _words_became_values(errors, filled):
+    if _converted_references(errors, filled):
         return validate(model, filled, document)
     problems = {
         (problem.line, problem.path): problem for problem in (_problem(error, model, filled, document) for error in reversed(errors))
@@ -47,8 +51,8 @@ def validate(model: type[M], filled: Filled, document: Document) -> tuple[M | No
     return None, list(problems.values())
 
 
-def _words_became_values(errors: list[ErrorDetails], filled: Filled) -> bool:
-    """A reference yields text or a value; where the other is wanted, read or write it as YAML would. True if any changed."""
+def _converted_references(errors: list[ErrorDetails], filled: Filled) -> bool:
+    """Converts referenced values between text and YAML scalars where the model expects the other. True if any changed."""
     changed = False
     for error in errors:
         place = _place(error["loc"], filled.value)
@@ -81,18 +85,25 @@ def _problem(error: ErrorDetails, model: type[BaseModel], filled: Filled, docume
     elif error["type"] == "union_tag_not_found":
         message, remedy = "`kind` is missing", "add `kind`"
     value = _at(filled.value, place)
-    unknown = error["type"] == "extra_forbidden" and place[0] in KEEPERS_OF_SECRETS
+    unknown = error["type"] == "extra_forbidden" and place[0] in MAY_HOLD_SECRETS
     hidden = value is None or isinstance(value, dict | list) or is_secret(place) or unknown
     return Problem(document.file, document.line_of(place), dotted(place), message, "" if hidden else shown(value), remedy)
 
 
 def is_secret(place: Place) -> bool:
-    """Whether a value may be a secret by its name, and must not be shown."""
-    return any(word in re.sub(r"[^a-z]", "", str(part).lower()) for part in place for word in SECRET_WORDS)
+    """Whether a value may be a secret, by its name, and must not be shown."""
+    return any(_names_a_secret(str(part)) for part in place)
+
+
+def _names_a_secret(name: str) -> bool:
+    letters = re.sub(r"[^a-z]", "", name.lower())
+    if any(word in letters for word in (*SECRET_WORDS, *CLOUD_KEYS)):
+        return not (name.startswith("spark.") and NO_SECRETS.search(name))
+    return ".sas." in name.lower()
 
 
 def literal_secrets(document: Document) -> Iterator[Problem]:
-    """Settings handed on as they are (options, conf, headers) whose name says secret and whose value is written out."""
+    """Settings in options, conf and headers with the name of a secret and a literal value."""
     for place in document.lines:
         owner, name = place[:-1], place[-1]
         value = _at(document.value, place)
@@ -102,7 +113,7 @@ def literal_secrets(document: Document) -> Iterator[Problem]:
 
 
 def _nearest(name: str, model: type[BaseModel], loc: tuple[int | str, ...], value: object) -> str:
-    """`did you mean …`, from the settings that exist at that place."""
+    """The remedy for an unknown setting: the closest one that exists there, or all of them."""
     names = sorted(_setting_names(model, loc[:-1], value))
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f"did you mean `{close[0]}`?" if close else f"the settings here are {', '.join(names)}"
@@ -120,7 +131,7 @@ def _setting_names(model: type[BaseModel], loc: tuple[int | str, ...], value: ob
 
 
 def _models_under(model: type[BaseModel], part: int | str) -> Iterator[type[BaseModel]]:
-    """The models a field can hold; a list index or a mapping's key stays within what its field holds."""
+    """The models that a field can hold; a list index or a key of a mapping stays in its field's models."""
     field = model.model_fields.get(str(part))
     if field is not None:
         yield from _models_in(field.annotation)
@@ -134,7 +145,7 @@ def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def _place(loc: tuple[int | str, ...], value: object) -> Place:
-    """Pydantic's location without the names of union branches: only what the document really has, plus an unknown last key."""
+    """Pydantic's location without the names of union branches, which the document does not have."""
     place: list[str | int] = []
     for part in loc:
         inside = (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int) and part < len(value))

@@ -1,4 +1,4 @@
-"""What only shows when all declarations are seen together: two writers of one table, tables that wait for each other."""
+"""Problems between declarations: two writers of one table, and cycles of tables that read each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from karat.config.resolved import Belief, Config, CuratedTable, Entity
 
 @dataclass(frozen=True)
 class Writer:
-    """A declaration as the others meet it: which tables it writes and reads, and where it stands."""
+    """The tables that a declaration writes and reads, and its place."""
 
     name: str
     writes: frozenset[str]
@@ -19,31 +19,31 @@ class Writer:
     line: int
     path: str
     books: tuple[str, str] | None = None
-    """Control and audit table, for those that keep books."""
+    """Control and audit table, for curated tables."""
 
 
 def curated_writer(table: CuratedTable, file: str, line: int) -> Writer:
-    """A curated table among the other declarations."""
+    """What a curated table writes and reads."""
     books = (str(table.books.control), str(table.books.audit))
     writes = frozenset({str(table.target), str(table.quarantine)})
     return Writer(str(table.target), writes, frozenset({str(table.source)}), file, line, "target_table", books)
 
 
 def entity_writer(entity: Entity, file: str, line: int) -> Writer:
-    """An entity among the other declarations."""
+    """What an entity writes and reads."""
     writes = frozenset(map(str, (entity.timeline, entity.assertions, entity.quarantine)))
     reads = frozenset(str(feed.table) for feed in entity.feeds if feed.table is not None)
     return Writer(str(entity.timeline), writes, reads, file, line, "name")
 
 
 def belief_writer(belief: Belief, file: str, line: int) -> Writer:
-    """A belief among the other declarations."""
+    """What a belief writes and reads."""
     return Writer(str(belief.table), frozenset(map(str, belief.tables)), frozenset({str(belief.entity.timeline)}), file, line, "name")
 
 
 def wiring_problems(writers: Sequence[Writer]) -> list[Problem]:
     """Problems between declarations."""
-    return [*_written_twice(writers), *_waiting_for_itself(writers)]
+    return [*_written_twice(writers), *_cycles(writers)]
 
 
 def _written_twice(writers: Sequence[Writer]) -> list[Problem]:
@@ -65,7 +65,7 @@ def _written_twice(writers: Sequence[Writer]) -> list[Problem]:
     return problems
 
 
-def _waiting_for_itself(writers: Sequence[Writer]) -> list[Problem]:
+def _cycles(writers: Sequence[Writer]) -> list[Problem]:
     owners = {table: writer.name for writer in writers for table in writer.writes}
     graph = {writer.name: {owners.get(read, read) for read in writer.reads} for writer in writers}
     try:
@@ -80,7 +80,7 @@ def _waiting_for_itself(writers: Sequence[Writer]) -> list[Problem]:
 
 
 def missing_files(config: Config) -> list[Problem]:
-    """SQL files that are not there: `check` says so; a run fails the one table and goes on with the others."""
+    """Problems for SQL files that do not exist. `check` reports them; a run fails only the table that needs one."""
     return [
         Problem(
             file=table.sql_file.relative_to(config.folder).as_posix(),

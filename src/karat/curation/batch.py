@@ -1,4 +1,4 @@
-"""From the source's rows to one batch that can be set against the target: read, refuse, reduce, transform, shape."""
+"""From the source's rows to one batch that can be compared with the target: read, refuse, deduplicate, transform, hash."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,9 +8,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.resolved import CuratedTable
-from karat.curation.admission import requirements, with_reason
-from karat.curation.reduction import first_per_entity
-from karat.curation.shape import identified, shaped
+from karat.curation.deduplication import deduplicated
+from karat.curation.hash_columns import with_key_hash, with_state_hash
+from karat.curation.row_checks import requirements, with_reason
 from karat.errors import ConfigError
 from karat.temporal.columns import PK_HASH, REASON, START, col
 
@@ -45,21 +45,25 @@ def with_refusals(rows: DataFrame, table: CuratedTable) -> DataFrame:
 
 
 def admitted(rows: DataFrame, table: CuratedTable) -> DataFrame:
-    """Source rows that go on to the transformation; one per entity, unless late rows are to be placed."""
+    """Source rows that go on to the transformation; one per key, unless late rows are to be placed.
+
+    Without a transformation these are the batch, and they keep their `_pk_hash`.
+    """
     good = rows.where(F.col(REASON).isNull())
     has_key = _has(rows, table.entity_key) and _has(rows, [order.column for order in table.order])
     if table.place_late or not has_key:
         return good.drop(REASON)
-    return good.transform(identified, table).transform(first_per_entity, table.order).drop(PK_HASH, REASON)
+    latest = good.transform(with_key_hash, table).transform(deduplicated, table.order).drop(REASON)
+    return latest if table.sql_file is None else latest.drop(PK_HASH)
 
 
-def all_of_these_entities(source: DataFrame, batch: DataFrame, table: CuratedTable, *, few: bool) -> DataFrame:
-    """Every row the source has about the entities of the batch: late rows find their neighbours there."""
+def all_rows_of_these_keys(source: DataFrame, batch: DataFrame, table: CuratedTable) -> DataFrame:
+    """Every row that the source has of the keys of the batch: late rows find their neighbours there."""
     if not _has(source, table.entity_key):
         message = f"out_of_order: place needs the key columns {', '.join(table.entity_key)} in {table.source} itself"
         raise ConfigError(message, remedy="make the key in the source, or use out_of_order: ignore")
-    wanted = batch.transform(identified, table).select(PK_HASH).distinct()
-    return source.transform(identified, table).join(F.broadcast(wanted) if few else wanted, PK_HASH, "left_semi").drop(PK_HASH)
+    wanted = batch.transform(with_key_hash, table).select(PK_HASH).distinct()
+    return source.transform(with_key_hash, table).join(wanted, PK_HASH, "left_semi").drop(PK_HASH)
 
 
 def transformed(session: SparkSession, rows: DataFrame, table: CuratedTable) -> DataFrame:
@@ -77,21 +81,22 @@ def transformed(session: SparkSession, rows: DataFrame, table: CuratedTable) -> 
 
 
 def batch_rows(rows: DataFrame, view: DataFrame, table: CuratedTable) -> DataFrame:
-    """Transformed rows identified, timed, hashed, reduced. Grain: one admitted row per entity (when placing: all), and the refused."""
+    """Transformed rows with key hash, start and state hash. Grain: one admitted row per key (with `place`: all), and the refused."""
     _check_columns(
         rows.columns, _needed(table, timed=False), f"the transformation of {table.target}" if table.sql_file else str(table.source)
     )
     _check_columns(
         [*rows.columns, *view.columns], [order.column for order in table.order], f"{table.source} or its transformation (dedup order)"
     )
-    clean = rows.drop(*(name for name in rows.columns if name.lower() in {PK_HASH, REASON}))
-    timed = clean.transform(identified, table).transform(_timed, view, table)
+    is_deduplicated = table.sql_file is None and not table.place_late
+    keyed = rows if is_deduplicated else _without(rows, PK_HASH, REASON).transform(with_key_hash, table)
+    timed = keyed.transform(_timed, view, table)
     required = requirements(table.entity_key, None, timed.columns)
     if table.scd_type == 2:  # noqa: PLR2004  (SCD type 2)
         required[START] = f"{START_RULE}: {table.effective_from}"
     checked = with_reason(timed, required)
-    reduced = checked if table.place_late else first_per_entity(checked, table.order)
-    return shaped(reduced, table)
+    latest = checked if table.place_late or is_deduplicated else deduplicated(checked, table.order)
+    return with_state_hash(latest, table)
 
 
 def _timed(rows: DataFrame, view: DataFrame, table: CuratedTable) -> DataFrame:
@@ -103,8 +108,12 @@ def _timed(rows: DataFrame, view: DataFrame, table: CuratedTable) -> DataFrame:
     if table.place_late or not _has(view, [*table.entity_key, table.effective_from]):
         message = f"the transformation of {table.target} does not hand on {table.effective_from}, where a version starts"
         raise ConfigError(message, remedy=f"add {table.effective_from} to the SELECT, or set effective_from_column")
-    times = view.transform(identified, table).select(PK_HASH, col(table.effective_from).cast("timestamp").alias(START))
+    times = view.transform(with_key_hash, table).select(PK_HASH, col(table.effective_from).cast("timestamp").alias(START))
     return rows.join(times, PK_HASH, "left")
+
+
+def _without(rows: DataFrame, *names: str) -> DataFrame:
+    return rows.drop(*(name for name in rows.columns if name.lower() in names))
 
 
 def _needed(table: CuratedTable, *, timed: bool = True) -> list[str]:

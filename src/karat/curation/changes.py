@@ -1,20 +1,20 @@
-"""A batch against what is held: the rows that must change, each with the act it calls for.
+"""A batch compared with what is held: the rows that must change, each with its action.
 
-    held                 batch        acts
+    held                 batch        changes
     A [1, open)          A@5          none: nothing changed
     A [1, open)          B@5          update A → [1, 5), insert B [5, open)
     A [5, open)          B@1          none: older than what is held (`place` puts it in front instead)
     nothing              A@1          insert A [1, open)
 
 Every function here is pure. Its output has the target's columns, `ACTION`, and the `MATCH_*` columns that say which
-held row an act is about. Refused rows pass through as `refuse`.
+held row an action is about. Refused rows pass through as `refuse`.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.config.resolved import CuratedTable, OrderBy
-from karat.curation.shape import HELD_STATE, business_columns, held_state, tracked_columns
+from karat.curation.hash_columns import HELD_STATE, business_columns, held_state, tracked_columns
 from karat.temporal.columns import ACTION, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, Names, col
 from karat.temporal.moments import moment
 
@@ -22,17 +22,17 @@ INSERT, UPDATE, DELETE, REFUSE = "insert", "update", "delete", "refuse"
 
 
 def state_changes(batch: DataFrame, held: DataFrame, table: CuratedTable) -> DataFrame:
-    """SCD1. Grain: one row per entity to insert or overwrite."""
+    """SCD1. Grain: one row per key to insert or overwrite."""
     pairs = _paired(batch, held, table)
-    act = F.when(F.col(REASON).isNotNull(), REFUSE).when(_is_new(), INSERT).when(_differs() & ~_is_older(table, batch, held), UPDATE)
-    return pairs.withColumn(ACTION, act).where(F.col(ACTION).isNotNull()).select(*_output(batch, table))
+    action = F.when(F.col(REASON).isNotNull(), REFUSE).when(_is_new(), INSERT).when(_differs() & ~_is_older(table, batch, held), UPDATE)
+    return pairs.withColumn(ACTION, action).where(F.col(ACTION).isNotNull()).select(*_output(batch, table))
 
 
 def version_changes(batch: DataFrame, held: DataFrame, table: CuratedTable) -> DataFrame:
     """SCD2. `held`: the current versions. Grain: one row per version to close and per version to open."""
     pairs = _paired(batch, held, table)
     none = F.array().cast("array<string>")
-    acts = (
+    actions = (
         F.when(F.col(REASON).isNotNull(), F.array(F.lit(REFUSE)))
         .when(_is_new(), F.array(F.lit(INSERT)))
         .when(_differs() & ~_is_older(table, batch, held), F.array(F.lit(UPDATE), F.lit(INSERT)))
@@ -40,7 +40,7 @@ def version_changes(batch: DataFrame, held: DataFrame, table: CuratedTable) -> D
     )
     closes = F.col(ACTION) == UPDATE
     return (
-        pairs.withColumn(ACTION, F.explode(acts))
+        pairs.withColumn(ACTION, F.explode(actions))
         .withColumns(
             {
                 table.start: F.when(closes, F.col(MATCH_START)).otherwise(F.col(START)),
@@ -54,7 +54,7 @@ def version_changes(batch: DataFrame, held: DataFrame, table: CuratedTable) -> D
 
 
 def _paired(batch: DataFrame, held: DataFrame, table: CuratedTable) -> DataFrame:
-    """Each batch row beside the held row of its entity, if there is one. Grain: one row per batch row."""
+    """Each batch row joined to the held row of its key, if there is one. Grain: one row per batch row."""
     tracked = tracked_columns(business_columns(batch.columns, table), table)
     known = held.transform(held_state, tracked, table).select(
         col(PK_HASH).alias(MATCH_KEY),

@@ -1,44 +1,31 @@
-"""Refused rows, kept with their reason: the same row is recorded once, however often it is read again."""
+"""Refused rows with their reason: the same row is recorded once, however often it is read again."""
 
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from karat.config.resolved import CuratedTable
 from karat.lake.delta import DeltaTables
+from karat.lake.quarantine import QUARANTINE
 from karat.lake.tables import Layout
 from karat.state.commits import Commit
 from karat.temporal.columns import REASON, col
 
-SCHEMA = T.StructType(
-    [
-        T.StructField("reason", T.StringType()),
-        T.StructField("rule", T.StringType()),
-        T.StructField("feed", T.StringType()),
-        T.StructField("source_path", T.StringType()),
-        T.StructField("source_file", T.StringType()),
-        T.StructField("original", T.StringType()),
-        T.StructField("ingest_ts", T.TimestampType()),
-        T.StructField("ingest_run_id", T.StringType()),
-        T.StructField("quarantine_id", T.StringType()),
-        T.StructField("replayed_by", T.StringType()),
-    ]
-)
-
 
 def quarantine(refused: DataFrame, table: CuratedTable, tables: DeltaTables, commit: Commit) -> int:
-    """Record the refused rows; returns how many were not on record yet. Writes before the data does, so none is ever lost."""
+    """Record the refused rows; returns how many were not on record yet. Written before the data, so that none is ever lost."""
     stage = f"{commit.stage}/quarantine"
-    tables.create(table.quarantine, SCHEMA, Layout(), Commit(stage, 0, commit.run_id, commit.config_hash))
-    last = tables.checkpoint(table.quarantine, stage)
+    if not tables.exists(table.quarantine):
+        tables.create(table.quarantine, QUARANTINE, Layout(), Commit(stage, 0, commit.run_id, commit.config_hash))
+    state = tables.state(table.quarantine, stage)
     rows = _records(refused, table, tables, commit).dropDuplicates(["quarantine_id"])
-    fresh = rows.join(tables.read(table.quarantine).select("quarantine_id"), "quarantine_id", "left_anti").select(*SCHEMA.names)
-    if not fresh.take(1):
+    on_record = tables.read(table.quarantine, state.version).select("quarantine_id")
+    new = rows.join(on_record, "quarantine_id", "left_anti").select(*QUARANTINE.names)
+    if not new.take(1):
         return 0  # an append would commit even though it adds nothing
-    # Another run that records the same rows takes the same number: one of the two is computed again.
-    return tables.append(fresh, table.quarantine, replace(commit, stage=stage, sequence=last.sequence + 1)).inserted
+    # Another run that records the same rows uses the same number: one of the two is computed again.
+    return tables.append(new, table.quarantine, replace(commit, stage=stage, sequence=state.next_number)).inserted
 
 
 def _records(refused: DataFrame, table: CuratedTable, tables: DeltaTables, commit: Commit) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The silver table itself: made when it is not there, checked against the batch, and the one MERGE that changes it."""
+"""The silver table itself: created when it is not there, checked against the batch, and changed by one MERGE."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.resolved import CuratedTable
-from karat.curation.shape import business_columns, target_schema
+from karat.curation.hash_columns import business_columns, target_schema
 from karat.errors import ConfigError
 from karat.lake.delta import DeltaTables
-from karat.lake.tables import SOURCE, TARGET, Layout, Merge
+from karat.lake.tables import SOURCE, TARGET, Layout, Merge, TableState
 from karat.state.commits import Commit
 from karat.temporal.columns import ACTION, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, quoted
 
@@ -19,12 +19,12 @@ HASH_PROPERTY = "karat.hash"
 _WIDENING: dict[type[T.DataType], int] = {T.ByteType: 1, T.ShortType: 2, T.IntegerType: 3, T.LongType: 4}
 
 
-def missing_in_target(shape: T.StructType, table: CuratedTable, tables: DeltaTables) -> T.StructType:
+def missing_in_target(shape: T.StructType, table: CuratedTable, target: TableState, tables: DeltaTables) -> T.StructType:
     """The columns the target does not have: all of them before the first load. What cannot fit is an error before any write."""
     wanted = target_schema(shape, table)
-    if not tables.exists(table.target):
+    if not target.exists:
         return wanted
-    held = {field.name.lower(): field for field in tables.schema(table.target)}
+    held = {field.name.lower(): field for field in tables.read(table.target, target.version).schema}
     for field in wanted:
         present = held.get(field.name.lower())
         if present is not None and not _fits(field.dataType, present.dataType):
@@ -39,10 +39,10 @@ def missing_in_target(shape: T.StructType, table: CuratedTable, tables: DeltaTab
     return T.StructType(new)
 
 
-def held_rows(shape: T.StructType, table: CuratedTable, tables: DeltaTables) -> DataFrame:
-    """What the target holds; no rows of the right shape before it exists."""
-    if tables.exists(table.target):
-        return tables.read(table.target)
+def held_rows(shape: T.StructType, table: CuratedTable, target: TableState, tables: DeltaTables) -> DataFrame:
+    """What the target held when the stage began; no rows of the right columns before it exists."""
+    if target.exists:
+        return tables.read(table.target, target.version)
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in target_schema(shape, table)]
     return tables.session.range(0).select(*nothing)
 
@@ -56,7 +56,7 @@ def prepare_target(missing: T.StructType, table: CuratedTable, tables: DeltaTabl
 
 
 def curated_merge(rows: DataFrame, batch_columns: Sequence[str], table: CuratedTable) -> Merge:
-    """Acts to one MERGE: by `_pk_hash`, and for versions by the exact version an act is about."""
+    """The changes as one MERGE: by `_pk_hash`, and for versions by the exact version that a change is about."""
     business = business_columns(batch_columns, table)
     if table.scd_type == 1:
         columns = (*business, PK_HASH, DIFF_HASH)

@@ -1,1 +1,1 @@
-"""Inspect: answers read from the lake and the logs, changing nothing and starting no JVM."""
+"""Inspect: answers read from the lake and the logs; read-only, without a JVM."""

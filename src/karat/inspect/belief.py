@@ -1,6 +1,7 @@
-"""What is believed of one entity and why, told from its evidence by the reference; and where sources differ. No JVM.
+"""What is believed of one entity and why, computed from its evidence by the reference; and where sources differ. No JVM.
 
-A question has two times: `valid_at`, of the world, and `known_at`, of what had arrived by then; the rule is the one in force at the latter.
+A question has two times: `valid_at`, when something was true, and `known_at`, when we knew it. The rule is the one in force
+at `known_at`.
 """
 
 from collections.abc import Mapping
@@ -14,11 +15,11 @@ from karat.config.problems import nearest
 from karat.config.resolved import Belief, Config
 from karat.config.rules import By, Rule, in_force
 from karat.errors import ConfigError, NoAnswer, SourceUnavailable
-from karat.inspect.history import belief_named, bk_of, evidence_of, key_values, ready, terms_of
+from karat.inspect.history import belief_named, bk_of, evidence_of, key_values, ready, schema_of
 from karat.inspect.positions import check_rules
 from karat.inspect.rows import Row, counts_by, exists, literal, rows_where
 from karat.reference import EntitySchema, Reason, believed, explained
-from karat.reference import Statement as Spoken
+from karat.reference import Statement as ReferenceStatement
 from karat.reference.rules import IS_DELETED
 
 Key = Mapping[str, object] | str
@@ -26,11 +27,11 @@ Key = Mapping[str, object] | str
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing somebody said, and how it came to us."""
+    """A statement of a source, and how it arrived."""
 
     source_system: str
     at: datetime
-    """The time it counts from: its own, or that of the snapshot it was seen in."""
+    """When it takes effect: at its own time, or at that of the snapshot that showed the key again."""
     source_event_ts: datetime
     op: str | None
     source_file: str | None
@@ -41,7 +42,7 @@ class Statement:
 
 
 class Loser(NamedTuple):
-    """A statement that is not believed: what its row carries, said or inherited, and what kept it from winning."""
+    """A statement that is not believed, the value in its row, asserted or inherited, and why it did not win."""
 
     statement: Statement
     value: Any
@@ -50,7 +51,7 @@ class Loser(NamedTuple):
 
 @dataclass(frozen=True)
 class Why:
-    """Why an attribute has its value, or whether the entity is deleted: who won, by which rule, and why the others did not."""
+    """Why an attribute has its value, or whether the entity is deleted: the winner, the rule, and why the others did not win."""
 
     attribute: str
     value: Any
@@ -59,13 +60,13 @@ class Why:
     """Every other statement about the entity, in order."""
     rule_version: int
     group: str | None
-    """The rule's group; `delete` for `is_deleted`, none for an attribute that nobody may say."""
+    """The rule's group; `delete` for `is_deleted`, None for an attribute that no source is allowed on."""
     by: By | None
 
 
 @dataclass(frozen=True)
 class Question:
-    """Of whom what is asked, at which times; with everything that was ever said about it."""
+    """A question about one entity at two times, with all evidence about it."""
 
     belief: Belief
     key: Mapping[str, str]
@@ -75,39 +76,39 @@ class Question:
 
     @property
     def rule(self) -> Rule | None:
-        """The rule in force then; none before the first."""
+        """The rule in force at `known_at`; None before the first."""
         return in_force(self.belief.rules, self.known_at)
 
     @property
-    def terms(self) -> EntitySchema:
-        """How the statements are read, with the attributes that were once declared and are on record still."""
-        terms = terms_of(self.belief.entity)
+    def schema(self) -> EntitySchema:
+        """How the statements are read, with attributes that are no longer declared but in the evidence."""
+        schema = schema_of(self.belief.entity)
         held = self.rows[0] if self.rows else {}
-        retired = [name for name in held if name not in {*OWNED_COLUMNS, *terms.key, *terms.attributes}]
-        return replace(terms, attributes=(*terms.attributes, *retired))
+        retired = [name for name in held if name not in {*OWNED_COLUMNS, *schema.key, *schema.attributes}]
+        return replace(schema, attributes=(*schema.attributes, *retired))
 
     @property
     def decided(self) -> tuple[str, ...]:
-        """What can be asked for: every attribute declared, those that only the rule of that time still knows, and whether it is deleted."""
+        """What can be asked for: the declared attributes, those that only the rule of that time names, and `is_deleted`."""
         formerly = self.rule.attributes if self.rule else ()
         return tuple(dict.fromkeys((*self.belief.entity.attributes, *formerly, IS_DELETED)))
 
     @property
     def whom(self) -> str:
-        """The key in words."""
+        """The key as text."""
         return ", ".join(f"{name}={value}" for name, value in self.key.items())
 
 
 @dataclass(frozen=True)
 class Conflicts:
-    """Where sources that are heard differ now."""
+    """Where allowed sources differ now."""
 
     belief: str
     key: tuple[str, ...]
     counts: Mapping[str, int]
     """Attribute to the number of entities on which sources differ."""
     rows: tuple[Row, ...]
-    """One per entity and attribute: its key, `attribute`, the believed `value` and who `says` what, whose word stands first."""
+    """One per entity and attribute: its key, `attribute`, the believed `value`, and what each source `says`, the winner first."""
 
 
 @overload
@@ -127,21 +128,21 @@ def why(  # noqa: PLR0913  (the question has two times)
     valid_at: datetime | None = None,
     known_at: datetime | None = None,
 ) -> Why | dict[str, Why]:
-    """Why one attribute, or `is_deleted`, is what it is believed to be; without one, why each is.
+    """Why one attribute, or `is_deleted`, has the value that is believed; without one, why each has.
 
-    Raises `NoAnswer` when nobody ever spoke of the key, or no rule was in force then.
+    Raises `NoAnswer` when there is no evidence about the key, or no rule was in force then.
     """
     question = ask(config, name, key, valid_at=valid_at, known_at=known_at)
     return reasons(question) if attribute is None else reason(question, attribute)
 
 
 def as_of_key(config: Config, name: str, key: Key, *, valid_at: datetime | None = None, known_at: datetime | None = None) -> Row | None:
-    """What is believed of one entity: key, attributes, `is_deleted`, `rule_version` and `because`; None where it is not in the belief."""
+    """What is believed of one entity: key, attributes, `is_deleted`, `rule_version` and `because`; None if it is not in the belief."""
     return believed_row(ask(config, name, key, valid_at=valid_at, known_at=known_at))
 
 
 def conflicts(config: Config, name: str, attribute: str | None = None, *, limit: int | None = None) -> Conflicts:
-    """Where sources differ now, by attribute and key, of all attributes or of one; at most `limit` of them, but all are counted."""
+    """Where sources differ now, by attribute and key, for all attributes or for one; at most `limit` rows, but all are counted."""
     belief = belief_named(config, name)
     if attribute is not None:
         _check_attribute(belief, attribute, belief.entity.attributes)
@@ -152,12 +153,12 @@ def conflicts(config: Config, name: str, attribute: str | None = None, *, limit:
     wanted = "1 = 1" if attribute is None else f"attribute = {literal(attribute)}"
     cut = "" if limit is None else f" LIMIT {int(limit)}"
     found = rows_where(config, belief.conflicts, f"{wanted} ORDER BY attribute, bk{cut}")
-    chosen = {told: number for told, number in counts.items() if attribute in {None, told}}
+    chosen = {name: number for name, number in counts.items() if attribute in {None, name}}
     return Conflicts(belief.name, belief.entity.key, chosen, tuple(found))
 
 
 def restatements(config: Config, name: str, key: Key | None = None, *, limit: int | None = None) -> list[Row]:
-    """What was believed of the past before it changed, the latest first; of one entity or of all."""
+    """The restatements of one entity or of all, the latest first."""
     belief = belief_named(config, name)
     if not exists(config, belief.restatements):
         message = f"there is no table {belief.restatements} yet"
@@ -168,7 +169,7 @@ def restatements(config: Config, name: str, key: Key | None = None, *, limit: in
 
 
 def ask(config: Config, name: str, key: Key, *, valid_at: datetime | None = None, known_at: datetime | None = None) -> Question:
-    """The question with its evidence. Raises `ConfigError` when a rule that was used has been edited: it would give another answer."""
+    """The question with its evidence. Raises `ConfigError` when a used rule has been edited, because the answer would differ."""
     belief = belief_named(config, name)
     values = key_values(belief.entity, key)
     check_rules(config, belief)
@@ -177,44 +178,44 @@ def ask(config: Config, name: str, key: Key, *, valid_at: datetime | None = None
 
 
 def reasons(question: Question) -> dict[str, Why]:
-    """Why every attribute is what it is believed to be, and whether the entity is deleted."""
+    """Why every attribute has the value that is believed, and whether the entity is deleted."""
     return {attribute: reason(question, attribute) for attribute in question.decided}
 
 
 def reason(question: Question, attribute: str) -> Why:
-    """Why the attribute is what it is believed to be."""
-    _check_attribute(question.belief, attribute, (*question.decided, *question.terms.attributes))
+    """Why the attribute has the value that is believed."""
+    _check_attribute(question.belief, attribute, (*question.decided, *question.schema.attributes))
     check_answerable(question)
-    told = explained(
+    found = explained(
         question.rows,
-        question.terms,
+        question.schema,
         question.belief.rules,
         attribute=attribute,
         known_at=question.known_at,
         valid_at=question.valid_at,
     )
-    if told is None:
+    if found is None:
         raise _without_rule(question)
-    losers = [Loser(_statement(loser.statement), loser.value, loser.reason) for loser in told.losers]
-    won = None if told.winner is None else _statement(told.winner)
-    return Why(attribute, told.value, won, losers, told.rule_version, told.group, told.by)
+    losers = [Loser(_statement(loser.statement), loser.value, loser.reason) for loser in found.losers]
+    won = None if found.winner is None else _statement(found.winner)
+    return Why(attribute, found.value, won, losers, found.rule_version, found.group, found.by)
 
 
 def believed_row(question: Question) -> Row | None:
-    """What is believed of the entity asked about."""
+    """What is believed of the entity; None if it is not in the belief."""
     belief = question.belief
-    found = believed(question.rows, question.terms, belief.rules, known_at=question.known_at, valid_at=question.valid_at)
+    found = believed(question.rows, question.schema, belief.rules, known_at=question.known_at, valid_at=question.valid_at)
     return dict(found[0]) if found else None
 
 
 def check_answerable(question: Question) -> None:
-    """Raises `NoAnswer` where there is nothing to tell: nobody has spoken of the entity, or no rule decides."""
+    """Raises `NoAnswer` when there is no evidence about the entity, or no rule was in force."""
     if not question.rows:
-        message = f"nobody has spoken of {question.whom}"
+        message = f"there is no evidence about {question.whom}"
         raise NoAnswer(message, remedy="see whether the key is right; `karat run` takes in what has arrived since the last run")
     if all(row["time_basis"] is None for row in question.rows):
-        message = f"only sources that count nowhere have spoken of {question.whom}"
-        raise NoAnswer(message, remedy="`karat check` tells the grade of every feed and its reason")
+        message = f"only rejected sources have evidence about {question.whom}"
+        raise NoAnswer(message, remedy="`karat check` shows the grade of every feed and its reason")
     if question.rule is None:
         raise _without_rule(question)
 
@@ -234,11 +235,11 @@ def _check_attribute(belief: Belief, attribute: str, known: tuple[str, ...]) -> 
         raise ConfigError(message, remedy=nearest(attribute, names))
 
 
-def _statement(told: Spoken) -> Statement:
-    row = told.row
+def _statement(found: ReferenceStatement) -> Statement:
+    row = found.row
     return Statement(
-        source_system=told.source,
-        at=told.at,
+        source_system=found.source,
+        at=found.at,
         source_event_ts=row["source_event_ts"],
         op=row["op"],
         source_file=row["source_file"],

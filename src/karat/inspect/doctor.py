@@ -1,4 +1,4 @@
-"""What a run needs and whether it is there: each answer says what was looked at and, where it falls short, what to do.
+"""What a run needs and whether it is there: each finding names what was checked and, if it fails, the remedy.
 
 Nothing is changed, no secret is shown or sent, and no JVM is started beyond `java -version`.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from karat.config.names import local_path
 from karat.config.secrets import reveal
 from karat.config.setting import SecretFromEnv, SecretFromFile, Setting
 from karat.config.settings import Connection, JdbcConnection, ProjectSettings
@@ -27,7 +28,7 @@ PATIENCE_SECONDS: Final = 2.0
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at; the remedy is empty where all is well."""
+    """One check; the remedy is empty if all is well."""
 
     subject: str
     ok: bool
@@ -36,7 +37,7 @@ class Finding:
 
 
 def examine(settings: ProjectSettings | None, project: Path | None) -> list[Finding]:
-    """Everything a run needs from this machine and, given a project, from the world around it."""
+    """Checks of everything a run needs on this machine and, given a project, of its lake, secrets and connections."""
     findings = [_python(), *_packages()]
     if settings is None or settings.spark.master != "provided":
         findings += [_java(), _jars()]
@@ -86,14 +87,15 @@ def _package(name: str, wanted: str = "") -> Finding:
 
 
 def _lake(lake: str, project: Path) -> Finding:
-    """Whether a local lake can be written; a remote one is the file system's own affair and is met at the first read."""
-    if "://" in lake and not lake.startswith("file://"):
+    """Whether a local lake can be written; a remote one is not tried."""
+    here = local_path(lake)
+    if here is None:
         return Finding("lake", ok=True, detail=f"{lake} (not local, not tried)")
-    return _writable("lake", project / lake.removeprefix("file://"))
+    return _writable("lake", project / here)
 
 
 def _writable(subject: str, folder: Path) -> Finding:
-    """Tries the folder, or the nearest one above it that exists, with a nameless file."""
+    """Whether a temporary file can be created in the folder, or in the nearest one above it that exists."""
     nearest = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
     try:
         with tempfile.TemporaryFile(dir=nearest):
@@ -104,7 +106,7 @@ def _writable(subject: str, folder: Path) -> Finding:
 
 
 def _secrets(settings: ProjectSettings, project: Path) -> Iterator[Finding]:
-    """Each secret by reference: whether it has a value, never which."""
+    """Whether each secret has a value; the value is never shown."""
     for place, secret in _references(settings, ""):
         subject = f"secret {place}"
         try:
@@ -116,7 +118,7 @@ def _secrets(settings: ProjectSettings, project: Path) -> Iterator[Finding]:
 
 
 def _references(value: object, place: str) -> Iterator[tuple[str, SecretFromEnv | SecretFromFile]]:
-    """Every secret reference below a piece of configuration, with the path a user would look for."""
+    """Every secret reference below a piece of configuration, with its path in the configuration."""
     if isinstance(value, SecretFromEnv | SecretFromFile):
         yield place, value
     elif isinstance(value, Setting):

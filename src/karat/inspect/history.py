@@ -1,4 +1,4 @@
-"""The history of one entity, told from its evidence by the reference: statements as they came, versions as they follow. No JVM."""
+"""The history of one entity, computed from its evidence by the reference: its statements and its versions. No JVM."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,28 +11,28 @@ from karat.reference import EntitySchema, order_key, timeline
 from karat.reference.canonical import canonical
 
 LATE = "late"
-"""Added to a statement: whether a later one had already arrived in an earlier run."""
+"""A column added to a statement: whether a later one had arrived in an earlier run."""
 
 
 @dataclass(frozen=True)
 class History:
-    """What was said about one entity, and the versions that follow from it."""
+    """The statements about one entity, and the versions that follow from them."""
 
     entity: str
     key: Mapping[str, str]
     statements: tuple[Row, ...]
-    """Assertions in the order of what they say, statements of whole sources included."""
+    """Assertions in the order of their valid time, source-level statements included."""
     versions: tuple[Row, ...]
 
 
 def history(config: Config, name: str, key: Mapping[str, object] | str) -> History:
-    """The history of the entity with this key; no statements at all when nobody spoke of it."""
+    """The history of the entity with this key; without statements if there is no evidence about it."""
     entity = entity_named(config, name)
     values = key_values(entity, key)
-    terms = terms_of(entity)
+    schema = schema_of(entity)
     concerned = evidence_of(config, entity, values)
     ordered = sorted(concerned, key=_in_order)
-    versions = timeline([ready(row) for row in concerned if row["time_basis"] is not None], terms)
+    versions = timeline([ready(row) for row in concerned if row["time_basis"] is not None], schema)
     return History(entity.name, values, tuple(_with_lateness(ordered)), tuple(dict(row) for row in versions))
 
 
@@ -49,7 +49,7 @@ def belief_named(config: Config, name: str) -> Belief:
 
 
 def evidence_of(config: Config, entity: Entity, values: Mapping[str, str]) -> list[Row]:
-    """Every assertion about the key, with the statements of the sources that spoke of it about everything they have."""
+    """All assertions about the key, and the source-level statements of their sources."""
     if not exists(config, entity.assertions):
         return []
     found = rows_where(config, entity.assertions, f"bk = {literal(bk_of(entity, values))} OR bk IS NULL")
@@ -78,8 +78,8 @@ def bk_of(entity: Entity, values: Mapping[str, str]) -> str:
     return "|".join(text.replace("\\", "\\\\").replace("|", "\\|") for text in texts)
 
 
-def terms_of(entity: Entity) -> EntitySchema:
-    """How the reference reads the entity's statements."""
+def schema_of(entity: Entity) -> EntitySchema:
+    """The entity's schema for the reference."""
     declared = entity.declared
     return EntitySchema(
         entity.key, entity.attributes, dict(declared.attributes), frozenset(declared.untracked), declared.type, declared.late_partials
@@ -103,7 +103,7 @@ def _typed(value: str, kind: str) -> Any:  # noqa: ANN401  (a key's own type)
 
 
 def ready(row: Row) -> Row:
-    """The row as the reference wants it: bytes plain, an absent map empty."""
+    """The row as the reference expects it: hashes as bytes, missing maps and lists empty."""
     changed = {name: bytes(value) for name, value in row.items() if isinstance(value, bytearray | memoryview)}
     return {**row, **changed, "inherited": row["inherited"] or {}, "asserted_columns": row["asserted_columns"] or []}
 
@@ -113,20 +113,20 @@ def _in_order(row: Row) -> tuple[Any, ...]:
 
 
 def _with_lateness(ordered: Sequence[Row]) -> list[Row]:
-    """Walking back from the end: a statement is late when one after it came in an earlier run; a copy of one heard before is not."""
+    """The rows, each with `late`: a later statement had arrived in an earlier run. Copies are never late."""
     earliest = None
-    heard = _first_arrivals(ordered)
+    first_arrivals = _first_arrivals(ordered)
     marked: list[Row] = []
     for row in reversed(ordered):
         arrived = row["ingest_ts"]
-        is_copy = arrived > heard[bytes(row["statement_hash"])]
+        is_copy = arrived > first_arrivals[bytes(row["statement_hash"])]
         marked.append({**row, LATE: earliest is not None and arrived > earliest and not is_copy})
         earliest = arrived if earliest is None else min(earliest, arrived)
     return marked[::-1]
 
 
 def _first_arrivals(rows: Sequence[Row]) -> dict[bytes, Any]:
-    """Statement to when it was first heard."""
+    """Statement hash to the time of its first arrival."""
     found: dict[bytes, Any] = {}
     for row in rows:
         said = bytes(row["statement_hash"])

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from karat.config.names import TableName, local_path
 from karat.config.resolved import Belief, Config
 from karat.errors import KaratError
+from karat.state.commits import Checkpoint, checkpoint_in
 from karat.state.rules_used import check_unedited
 
 
@@ -19,39 +21,40 @@ def positions(config: Config) -> dict[str, str]:
         reader.close()
     except KaratError:
         found = {}
-    known = {str(table.target) for table in config.curated}
-    silent = known - found.keys()
-    beliefs = {
-        str(belief.table): f"batch {position['batch']}, rule version {position['rule']}"
-        for belief in config.beliefs
-        if str(belief.table) not in found and "batch" in (position := _belief_position(config, belief))
-    }
-    return {**{name: mark for name in silent if (mark := committed_position(config.lake, name))}, **beliefs, **found}
+    for table in config.curated:
+        if str(table.target) not in found and (mark := _position(config, table.target, str(table.target)).get("watermark")) is not None:
+            found[str(table.target)] = str(mark)
+    for belief in config.beliefs:
+        if str(belief.table) not in found and "batch" in (position := _belief_position(config, belief)):
+            found[str(belief.table)] = f"batch {position['batch']}, rule version {position['rule']}"
+    return found
 
 
 def check_rules(config: Config, *only: Belief) -> None:
-    """Raises `ConfigError` when a rule that has decided beliefs was edited since, as far as that can be told without Spark."""
+    """Raises `ConfigError` when a rule that has decided beliefs was edited since, as far as that can be seen without Spark."""
     for belief in only or config.beliefs:
         check_unedited(belief, _belief_position(config, belief))
 
 
 def _belief_position(config: Config, belief: Belief) -> Mapping[str, Any]:
     """What the last commit of a belief's history says; nothing where it cannot be read without Spark."""
-    from karat.state.commits import checkpoint_in  # noqa: PLC0415
-    from karat.state.local_tables import local_history  # noqa: PLC0415  (a moment that a project without beliefs saves)
+    return _position(config, belief.history, str(belief.table))
 
-    if config.settings.catalog is not None:
+
+def _position(config: Config, table: TableName, stage: str) -> Mapping[str, Any]:
+    lake = local_path(config.lake)
+    if config.settings.catalog is not None or lake is None:
         return {}
-    name = belief.history
-    found = checkpoint_in(local_history(f"{config.lake}/{name.schema}/{name.table}", None) or [], str(belief.table))
+    found = _last_commit(f"{lake}/{table.path or f'{table.schema}/{table.table}'}", stage)
     return found.position if found else {}
 
 
-def committed_position(lake: str, name: str) -> str | None:
-    """The watermark in the target's own log; None where there is none, or none to read without Spark."""
-    from karat.state.commits import checkpoint_in  # noqa: PLC0415
-    from karat.state.local_tables import local_history  # noqa: PLC0415  (a moment that a kept mirror saves)
+def _last_commit(path: str, stage: str) -> Checkpoint | None:
+    """The stage's last commit in the log of a table on this machine; None where there is no table that delta-rs can read."""
+    from deltalake import DeltaTable  # noqa: PLC0415  (a moment that a project without beliefs saves)
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
-    checkpoint = checkpoint_in(local_history(f"{lake}/{name.replace('.', '/')}", None) or [], name)
-    mark = checkpoint.position.get("watermark") if checkpoint else None
-    return None if mark is None else str(mark)
+    try:
+        return checkpoint_in(DeltaTable(path).history(), stage)
+    except (DeltaError, OSError, ValueError):
+        return None

@@ -4,10 +4,12 @@ A log may be torn at its end, because its run is writing or was killed, and may 
 """
 
 import json
+import os
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -21,7 +23,10 @@ RunState = Literal["running", "interrupted", "succeeded", "failed"]
 StageState = Literal["waiting", "running", "interrupted"] | Status
 
 SILENCE: Final = 90.0
-"""Seconds without a line after which a run without an end counts as interrupted: three heartbeats of the default length."""
+"""Seconds without a line after which a run without an end counts as interrupted: three heartbeats of the default length.
+
+On the machine of the run its process is asked as well: where there is none any more, nobody waits.
+"""
 _POLL: Final = 0.2
 _UNREADABLE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
@@ -54,6 +59,10 @@ class RunSummary:
     stages: tuple[StageProgress, ...]
     corrupt: int
     """Lines that could not be read."""
+    note: str | None = None
+    """How a run without an end ended: the signal that interrupted it, or when it last gave a sign of life."""
+    process: tuple[str, int] | None = None
+    """The machine and the process that run it."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ def follow(folder: Path, run_id: str | None = None, *, poll: float = _POLL, sile
                 yield record
                 if record["event"] == "RunFinished":
                     return
-        if time.time() - path.stat().st_mtime > silence:
+        if not fresh and _summary(path, silence).state != "running":
             return
         time.sleep(poll)
 
@@ -132,8 +141,9 @@ def _summary(path: Path, silence: float) -> RunSummary:
                 beats.append(_time(record["at"]))
         except _UNREADABLE:
             run = _one_more_corrupt(run)
-    quiet = time.time() - path.stat().st_mtime
-    return _interrupted(run) if run.state == "running" and quiet > _patience(beats, silence) else run
+    last = path.stat().st_mtime
+    silent = time.time() - last > _patience(beats, silence) or _has_died(run)
+    return _lost(run, datetime.fromtimestamp(last, UTC)) if run.state == "running" and silent else run
 
 
 def _records(lines: bytes) -> Iterator[Record | None]:
@@ -158,16 +168,18 @@ def _fold(run: RunSummary, record: Record) -> RunSummary:
     match record["event"]:
         case "RunStarted":
             stages = tuple(StageProgress(stage) for stage in record["stages"])
-            return replace(run, run_id=record["run_id"], project=record["project"], started_at=_time(record["at"]), stages=stages)
+            process = (str(record["host"]), int(record["pid"])) if record.get("pid") and record.get("host") else None
+            begun = replace(run, run_id=record["run_id"], project=record["project"], stages=stages, process=process)
+            return replace(begun, started_at=_time(record["at"]))
         case "StageStarted":
             return _with(run, StageProgress(record["stage"], "running", started_at=_time(record["at"])))
         case "StageFinished":
             return _with(run, _finished_stage(run, record))
         case "RunFinished":
-            state: RunState = "succeeded" if record["ok"] else "failed"
-            return replace(
-                run, state=state, finished_at=_time(record["at"]), seconds=float(record["seconds"]), counts=dict(record["counts"])
-            )
+            signal = record.get("interrupted")
+            state: RunState = "interrupted" if signal else "succeeded" if record["ok"] else "failed"
+            ended = replace(run, state=state, note=f"by {signal}" if signal else None, finished_at=_time(record["at"]))
+            return replace(ended, seconds=float(record["seconds"]), counts=dict(record["counts"]))
         case _:
             return run
 
@@ -197,9 +209,23 @@ def _one_more_corrupt(run: RunSummary) -> RunSummary:
     return replace(run, corrupt=run.corrupt + 1)
 
 
-def _interrupted(run: RunSummary) -> RunSummary:
+def _lost(run: RunSummary, last_sign: datetime) -> RunSummary:
+    """A run that ended without saying so."""
     stages = tuple(replace(stage, state="interrupted") if stage.state == "running" else stage for stage in run.stages)
-    return replace(run, state="interrupted", stages=stages)
+    return replace(run, state="interrupted", stages=stages, note=f"no sign of life since {last_sign:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _has_died(run: RunSummary) -> bool:
+    """Whether the run's process was on this machine and is there no more."""
+    if run.process is None or run.process[0] != socket.gethostname():
+        return False
+    try:
+        os.kill(run.process[1], 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _patience(beats: list[datetime], silence: float) -> float:

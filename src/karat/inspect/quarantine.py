@@ -1,4 +1,4 @@
-"""Refused rows as they stand in the quarantine tables. No JVM."""
+"""Refused rows, read from the quarantine tables. No JVM."""
 
 from karat.config.resolved import Config
 from karat.inspect.history import entity_named

@@ -1,4 +1,4 @@
-"""Rows of a local lake table as plain Python values: no JVM, and only the rows that are asked for."""
+"""Rows of a local lake table as plain Python values, by condition. No JVM."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from karat.config.names import TableName
+from karat.config.names import TableName, local_path
 from karat.config.resolved import Config
 from karat.errors import ConfigError, SourceUnavailable
 
@@ -14,23 +14,23 @@ Row = dict[str, Any]
 
 
 def exists(config: Config, table: TableName) -> bool:
-    """Whether the table is there."""
+    """Whether the table exists."""
     return bool(DeltaTable.is_deltatable(_address(config, table)))
 
 
 def rows_where(config: Config, table: TableName, condition: str) -> list[Row]:
-    """The rows for which the SQL condition holds; the condition is built by us, with every value through `literal`."""
+    """The rows for which the SQL condition holds; every value in the condition must come through `literal`."""
     return _asked(config, table, f"SELECT * FROM held WHERE {condition}")  # noqa: S608
 
 
 def counts_by(config: Config, table: TableName, column: str) -> dict[str, int]:
-    """How many rows there are of each value of one of our own columns, in order of the values."""
+    """The number of rows for each value of one of Karat's own columns, in the order of the values."""
     found = _asked(config, table, f"SELECT {column} AS value, count(*) AS rows FROM held GROUP BY {column} ORDER BY {column}")  # noqa: S608
     return {row["value"]: row["rows"] for row in found}
 
 
 def _asked(config: Config, table: TableName, sql: str) -> list[Row]:
-    """What a query answers, in which the table is called `held`."""
+    """The result of a query, in which the table is called `held`."""
     address = _address(config, table)
     try:
         found = QueryBuilder().register("held", DeltaTable(address)).execute(sql).read_all()
@@ -48,10 +48,11 @@ def literal(value: str) -> str:
 
 
 def _address(config: Config, table: TableName) -> str:
-    if config.settings.catalog is not None or "://" in config.lake:
+    lake = local_path(config.lake)
+    if config.settings.catalog is not None or lake is None:
         message = f"{table} is not on a local disk: it cannot be read without Spark yet"
         raise ConfigError(message, remedy="query the table itself with Spark")
-    return f"{config.lake}/{table.schema}/{table.table}"
+    return f"{lake}/{table.schema}/{table.table}"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  (whatever a cell holds)

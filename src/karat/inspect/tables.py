@@ -1,4 +1,4 @@
-"""Every table of the lake as its own log describes it: no JVM."""
+"""Every table of the lake, described by its own log. No JVM."""
 
 import os
 from collections.abc import Iterator
@@ -9,15 +9,18 @@ from pathlib import Path
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from karat.config.names import local_path
 from karat.config.resolved import Config
 from karat.errors import ConfigError, KaratError
+from karat.inspect.progress import read_run
 from karat.state.address import state_url
 from karat.state.reader import StateReader
+from karat.state.records import StageRecord
 
 
 @dataclass(frozen=True)
 class LakeTable:
-    """A table: where it belongs, how much it holds, when it last changed and how its last run ended."""
+    """A table: its layer, rows and version, when it last changed and how its last run ended."""
 
     name: str
     layer: str
@@ -30,7 +33,8 @@ class LakeTable:
 
 def lake_tables(config: Config) -> list[LakeTable]:
     """All Delta tables under the lake's root, by name."""
-    if "://" in config.lake or config.settings.catalog is not None:
+    lake = local_path(config.lake)
+    if lake is None or config.settings.catalog is not None:
         message = f"the tables of {config.settings.catalog or config.lake} cannot be listed without Spark yet"
         raise ConfigError(message, remedy="ask the catalog itself: SHOW TABLES")
     try:
@@ -40,11 +44,22 @@ def lake_tables(config: Config) -> list[LakeTable]:
     except KaratError:
         stages = {}
     found = []
-    for path in _delta_folders(Path(config.lake)):
-        name = path.relative_to(config.lake).as_posix().replace("/", ".", 1)
+    for path in _delta_folders(Path(lake)):
+        name = path.relative_to(lake).as_posix().replace("/", ".", 1)
         last = stages.get(name)
-        found.append(_described(name, path, last.run_id if last else None, last.status if last else None))
+        found.append(_described(name, path, last.run_id if last else None, _status(last, config)))
     return found
+
+
+def _status(last: StageRecord | None, config: Config) -> str | None:
+    """How the last run of a table ended. A run that was killed has not said so itself, but its log tells."""
+    if last is None or last.status != "running":
+        return last.status if last else None
+    try:
+        run = read_run(config.folder / ".karat" / "logs", last.run_id)
+    except KaratError:
+        return last.status
+    return next((stage.state for stage in run.stages if stage.stage == last.stage), last.status)
 
 
 def _delta_folders(lake: Path) -> Iterator[Path]:
@@ -66,7 +81,7 @@ def _described(name: str, path: Path, run_id: str | None, status: str | None) ->
 
 
 def _live_rows(table: DeltaTable) -> int:
-    """Counted by query: the library's own shortcut overlooks rows that deletion vectors have removed."""
+    """The number of rows, by query: the library's own count includes rows that deletion vectors have removed."""
     answer = QueryBuilder().register("this", table).execute("SELECT count(*) AS rows FROM this").read_all()
     return int(answer["rows"][0].as_py())
 

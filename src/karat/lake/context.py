@@ -9,13 +9,8 @@ from pyspark.sql import SparkSession
 
 from karat.config.resolved import Config
 from karat.lake.delta import DeltaTables
+from karat.lake.session import with_required_settings
 from karat.state.commits import Commit
-
-EXACT_TIME = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Spark's own default overflows at year 9999 for other readers
-}
-"""Settings every session that reads or writes tables must have, whoever built it."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +28,7 @@ class Recorded:
     watermark: datetime | None = None
     run_id: str | None = None
     consumed: str | None = None
-    """What its last run without a commit had consumed, see `curation.consumed`."""
+    """What its last run without a commit had consumed, see `curation.source_version`."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,4 @@ class RunContext:
 
     def tables(self) -> DeltaTables:
         """Tables through a session of their own: the views and commits of parallel stages do not meet."""
-        session = self.spark.newSession()
-        for key, value in EXACT_TIME.items():
-            session.conf.set(key, value)
-        return DeltaTables(session, self.config.lake)
+        return DeltaTables(with_required_settings(self.spark.newSession()), self.config.lake)

@@ -132,8 +132,9 @@ class DeltaTables:
             builder = builder.whenMatchedUpdate(says and f"{says} IN ('update', 'put')", set=_from_source(merge.update))
         if merge.deletes:
             builder = builder.whenMatchedDelete(f"{says} = 'delete'")
-        inserted = _from_source(merge.insert)
-        builder = builder.whenNotMatchedInsert(says and f"{says} IN ('insert', 'put')", values=inserted)  # type: ignore[arg-type]
+        if merge.insert:
+            values = _from_source(merge.insert)
+            builder = builder.whenNotMatchedInsert(says and f"{says} IN ('insert', 'put')", values=values)  # type: ignore[arg-type]
 
         def execute() -> Written | None:
             with self._settings({_APP: commit.stage, _NUMBER: str(commit.sequence), _METADATA: commit.as_text()}):
@@ -159,9 +160,10 @@ class DeltaTables:
         """Every commit that the table's log still tells of, newest first."""
         return self._history(name, None)
 
-    def moved(self, name: TableName) -> str | None:
-        """The table's last move; None for an absent table, and where the log's recent commits tell of none."""
-        return last_move(self._history(name, RECENT)) if self.exists(name) else None
+    def version_and_move(self, name: TableName) -> tuple[int, str | None]:
+        """The latest version of a table that is there, and its last move where the recent commits tell of one; one read of its log."""
+        recent = self._history(name, RECENT)
+        return int(recent[0]["version"]), last_move(recent)
 
     def version(self, name: TableName) -> int:
         """The table's latest version."""
@@ -195,9 +197,7 @@ class DeltaTables:
             return ".".join(quoted(part) for part in (name.catalog or "", name.schema, name.table))
         return f"{self.lake}/{name.path if name.path is not None else f'{name.schema}/{name.table}'}"
 
-    def _write(
-        self, rows: DataFrame, table: TableName, commit: Commit, mode: str, options: Mapping[str, str] = _NO_OPTIONS
-    ) -> Written:
+    def _write(self, rows: DataFrame, table: TableName, commit: Commit, mode: str, options: Mapping[str, str] = _NO_OPTIONS) -> Written:
         carried = {"txnAppId": commit.stage, "txnVersion": str(commit.sequence), "userMetadata": commit.as_text()}
 
         def execute() -> None:
@@ -290,4 +290,3 @@ def _column_sql(field: T.StructField) -> str:
 def _from_source(names: Sequence[str]) -> dict[str, str | Column]:
     """Each column set to the source's column of the same name."""
     return {quoted(name): f"{SOURCE}.{quoted(name)}" for name in names}
-

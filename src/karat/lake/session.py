@@ -1,7 +1,8 @@
 """The one place where a Spark session is made; everything else is handed one.
 
-A profile is a set of Spark settings with a reason for each. What a user writes under `spark.conf` wins over the profile;
-only lists that both may add to (jars, extensions) are joined, so that a driver's jar does not cost the user Delta.
+A profile is a fixed set of Spark settings with a reason for each. What a user writes under `spark.conf` wins over the profile.
+Lists to which both may add (jars, extensions, the pattern of redacted settings) are joined, so that a driver's jar does not
+cost the user Delta. The settings on which hashes depend (`karat.config.spark_conf.REQUIRED`) are not the user's to change.
 """
 
 import atexit
@@ -12,16 +13,18 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from karat.config.settings import SparkSettings
+from karat.config.spark_conf import REDACTION, REQUIRED, redaction
 from karat.errors import SetupError
 from karat.lake.jars import ensure_jars, java_version
 
@@ -32,80 +35,72 @@ _QUIET: Final = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.p
 
 _ALWAYS: Final = MappingProxyType(
     {
-        # one clock: a timestamp means the same on every machine and in every answer
-        "spark.sql.session.timeZone": "UTC",
-        # Spark's own default overflows at year 9999 for other readers of the files
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        **REQUIRED,
         # Delta's SQL and its tables
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # tables are found by path or by the user's own catalog: no Hive, no Derby folder in the working directory
         "spark.sql.catalogImplementation": "in-memory",
-        # a note of the Python line for every column costs several round trips to the JVM; Karat's own errors name the setting
+        # partitions are merged, joins chosen and skew split by what was really measured, whatever the size of a batch
+        "spark.sql.adaptive.enabled": "true",
+        # a note of the Python line for every column costs several calls into the JVM; Karat's own errors name the setting
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        # compiled code is found again by its text; with room for 100 pieces (the default) a batch would push out its own before the next
+        # a batch of one entity compiles several hundred pieces of code; the default of 100 would compile them again for the next batch
         "spark.sql.codegen.cache.maxEntries": "2000",
-        # every query's plan is written out for the web page, whether or not anybody looks; in its long form that takes time from each batch
+        # every plan is written out for Spark's page; the long form takes time from each batch
         "spark.sql.ui.explainMode": "simple",
-        # Karat draws its own progress
+        # Karat shows its own progress
         "spark.ui.showConsoleProgress": "false",
-        # a port in use is somebody else's session, not a failure: try the next hundred
+        # a port in use belongs to another session on the machine: try the next hundred
         "spark.port.maxRetries": "100",
     }
 )
+"""Settings of every session that Karat builds."""
 
 _SMALL: Final = MappingProxyType(
     {
-        # the fast compiler only and the simplest collector: short jobs end before better code would have paid;
-        # and room for what it compiles: the 48 MB it has by default are full after a few stages, and all later code is interpreted
+        # the quick compiler and the simplest collector: short jobs end before better code would have paid;
+        # the default of 48 MB for compiled code is full after a few stages
         "spark.driver.defaultJavaOptions": f"{_QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
         "spark.driver.memory": "2g",
-        # a web server costs most of a second and nobody looks at a short run
+        # the web page takes most of a second to start
         "spark.ui.enabled": "false",
-        # planning again after every exchange costs more than a few thousand rows can win back
-        "spark.sql.adaptive.enabled": "false",
-        # compiling Java for each stage takes longer than interpreting it over so few rows
-        "spark.sql.codegen.wholeStage": "false",
-        # nor for a single projection: a wide one takes tenths of a second to compile, in every task that meets it first
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # every partition is a task, and a task costs milliseconds before it reads a row
         "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
-        # Delta replays a table's log in this many tasks (its default: 50)
+        # tasks in which Delta reads a table's log (its default: 50)
         "spark.databricks.delta.snapshotPartitions": "1",
-        # listing folders, for VACUUM above all, takes this many tasks (its default: 10,000)
+        # tasks that list folders, for VACUUM above all (default: 10,000)
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
 )
 
 _THROUGHPUT: Final = MappingProxyType(
     {
-        # the JVM's own choice of compilers suits long work; a collector that works beside it would take its share of few cores
+        # all compilers, which suits long work, and a collector that does not take cores from it
         "spark.driver.defaultJavaOptions": f"{_QUIET} -XX:+UseParallelGC",
         "spark.driver.memory": "4g",
-        # a long run deserves its page
+        # a long run is worth a page
         "spark.ui.enabled": "true",
-        # partitions are merged and skew is split by what was really measured
-        "spark.sql.adaptive.enabled": "true",
-        # compiled stages are several times faster over millions of rows
-        "spark.sql.codegen.wholeStage": "true",
-        # Delta replays a table's log in this many tasks (its default: 50), and each takes tenths of a second before it reads an action
-        "spark.databricks.delta.snapshotPartitions": "1",
         # 10,000 tasks to list a folder would take most of a minute
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
     }
 )
 
 PROFILES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType({"small": _SMALL, "throughput": _THROUGHPUT})
+"""`throughput`, the default, suits every size; `small` is for examples, tests and batches of a few thousand rows."""
 
 _JOINED: Final = ("spark.jars", "spark.sql.extensions")
 
 _TASKS_PER_CORE: Final = 4
-"""Shuffle partitions per core of a local master: enough to level out skew, few enough to stay cheap when empty."""
+"""Shuffle partitions per core of a local master: enough to level out skew; adaptive execution merges those that stay small."""
 
 
-def build_session(settings: SparkSettings, name: str) -> SparkSession:
-    """The session that is already there, or else a new one by the settings; `provided` never makes one."""
+def build_session(settings: SparkSettings, name: str, secrets: Collection[str] = ()) -> SparkSession:
+    """The session that is already there, or else a new one by the settings; `provided` never makes one.
+
+    `secrets` names the settings whose values came by reference: Spark redacts them whatever they are called.
+    """
     there = _present_session()
     if there is not None:
         return there
@@ -116,7 +111,7 @@ def build_session(settings: SparkSettings, name: str) -> SparkSession:
         )
     java_version()
     _prepare_process(settings)
-    conf = SparkConf(loadDefaults=False).setAppName(name).setMaster(settings.master).setAll(list(session_conf(settings).items()))
+    conf = SparkConf(loadDefaults=False).setAppName(name).setMaster(settings.master).setAll(list(session_conf(settings, secrets).items()))
     try:
         SparkContext(conf=conf, gateway=_start_jvm(conf))
         session = SparkSession.builder.getOrCreate()
@@ -126,7 +121,7 @@ def build_session(settings: SparkSettings, name: str) -> SparkSession:
     return session
 
 
-def session_conf(settings: SparkSettings) -> dict[str, str]:
+def session_conf(settings: SparkSettings, secrets: Collection[str] = ()) -> dict[str, str]:
     """Every Spark setting of a new session, the user's own included; fetches the jars if they are missing."""
     conf = {**_ALWAYS, **PROFILES[settings.profile], **_local_conf(settings), "spark.jars": ",".join(map(str, ensure_jars()))}
     conf["spark.driver.memory"] = os.environ.get("KARAT_DRIVER_MEMORY") or conf["spark.driver.memory"]
@@ -134,7 +129,28 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
     for key, value in settings.conf.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         conf[key] = f"{conf[key]},{text}" if key in _JOINED else text
+    conf[REDACTION] = redaction(conf.get(REDACTION), secrets)
     return conf
+
+
+def with_required_settings(session: SparkSession) -> SparkSession:
+    """The session itself, with every setting on which hashes depend; made for a session of one stage, never for the user's own.
+
+    Each of these settings belongs to a session, so a session that was handed in keeps its own. Only a platform that forbids a
+    setting to be changed can stand in the way: then its value must be the needed one already, and `SetupError` says where not.
+    """
+    wrong = []
+    for name, needed in REQUIRED.items():
+        try:
+            session.conf.set(name, needed)
+        except PySparkException:
+            found = session.conf.get(name, None)
+            if str(found).lower() != needed.lower():
+                wrong.append(f"{name} is {found} and must be {needed}")
+    if wrong:
+        message = f"this Spark session forbids settings on which hashes depend: {'; '.join(wrong)}"
+        raise SetupError(message, remedy="set them where the session or the cluster is configured, then start again")
+    return session
 
 
 def _present_session() -> SparkSession | None:
@@ -153,12 +169,14 @@ def _local_conf(settings: SparkSettings) -> dict[str, str]:
     # nothing outside this machine is listened to, whatever its name resolves to
     conf = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if settings.profile == "throughput":
-        conf["spark.sql.shuffle.partitions"] = str(_TASKS_PER_CORE * (os.cpu_count() or 1))
+        cores = os.cpu_count() or 1
+        conf["spark.sql.shuffle.partitions"] = str(_TASKS_PER_CORE * cores)
+        conf["spark.databricks.delta.snapshotPartitions"] = str(cores)  # its default of 50 tasks is meant for a cluster
     return conf
 
 
 def _prepare_process(settings: SparkSettings) -> None:
-    """What pyspark reads from the process itself, before the JVM starts."""
+    """The process as pyspark needs it before the JVM starts."""
     if _is_local(settings):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must see the packages that the driver sees
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # and the web page is for this machine only

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 
 from karat.config.names import TableName
 from karat.state.commits import Checkpoint
+from karat.temporal.changes import SOURCE, TARGET
 
-TARGET, SOURCE = "held", "new"
-"""The names of the two sides of a merge or a replacement in its condition."""
+__all__ = ["SOURCE", "TARGET", "Layout", "Merge", "TableState"]
 
 
 @dataclass(frozen=True)

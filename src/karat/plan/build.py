@@ -13,7 +13,7 @@ from karat.plan.stages import Believe, Curate, Land, Stage
 
 @dataclass(frozen=True)
 class Plan:
-    """What will run: stages in order, and for each the stages of this plan it waits for."""
+    """The stages that will run, in order, and for each the stages of this plan that it waits for."""
 
     stages: tuple[Stage, ...]
     waits_for: Mapping[str, frozenset[str]]
@@ -35,7 +35,7 @@ def build_plan(config: Config, watermarks: Mapping[str, str], select: Sequence[s
 
 
 def _in_order(names: Sequence[str], upstream: Mapping[str, frozenset[str]]) -> list[str]:
-    """Upstream first; among the ready ones, the order of declaration."""
+    """The names with upstream first; where that leaves a choice, in the order of declaration."""
     sorter = TopologicalSorter({name: upstream[name] for name in names})
     sorter.prepare()
     place = {name: index for index, name in enumerate(names)}
@@ -67,7 +67,7 @@ def _believe(belief: Belief, since: str | None, now: datetime | None) -> Believe
         return Believe(belief, since, f"no rule is in force before {begins}: nothing is believed yet")
     by = f"rule version {rule.version}, in force since {rule.in_force_from:%Y-%m-%d %H:%M:%S}"
     if since is None:
-        return Believe(belief, None, f"first time: everything on record about {belief.entity.name} is judged by {by}")
+        return Believe(belief, None, f"first time: all evidence about {belief.entity.name} is evaluated by {by}")
     if not since.endswith(f"rule version {rule.version}"):
-        return Believe(belief, since, f"rebuild: everything is judged anew by {by}; so far it was {since.rpartition(', ')[2]}")
-    return Believe(belief, since, f"judges what is new about {belief.entity.name} by {by}")
+        return Believe(belief, since, f"rebuild: all evidence is evaluated again by {by}; so far it was {since.rpartition(', ')[2]}")
+    return Believe(belief, since, f"evaluates what is new about {belief.entity.name} by {by}")

@@ -1,4 +1,4 @@
-"""A plan as records for machines; the same stages a run walks, so an explanation cannot differ from the act."""
+"""A plan as JSON-ready records. They are the stages that a run executes, so the explanation cannot differ from the run."""
 
 from karat.plan.build import Plan
 

@@ -1,4 +1,4 @@
-"""`--select`: names and patterns over stages, `+` in front for everything upstream, behind for everything downstream."""
+"""`--select`: names and patterns of stages; `+` in front adds everything upstream, behind everything downstream."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ Upstream = Mapping[str, frozenset[str]]
 
 
 def selected(names: Sequence[str], upstream: Upstream, expressions: Sequence[str]) -> frozenset[str]:
-    """The stages that any of the expressions names; no expression selects all. An expression that names nothing is a mistake."""
+    """The stages that the expressions select; without expressions all. Raises `ConfigError` for one that selects nothing."""
     wanted = [part for expression in expressions for part in expression.replace(",", " ").split()]
     if not wanted:
         return frozenset(names)

@@ -1,4 +1,4 @@
-"""One stage is one act on one table, as a plain value: what it reads, what it writes, since when, and why."""
+"""Stages as plain values: which table is brought up to date, what is read and written, since when, and why."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ class Curate:
 
     table: CuratedTable
     since: str | None
-    """The watermark on record, as text; None before the first load. Execution asks the target itself."""
+    """The watermark on record, as text; None before the first load. The run itself reads it from the target's log."""
     why: str
     kind: Literal["curate"] = "curate"
 
@@ -34,11 +34,11 @@ class Curate:
 
 @dataclass(frozen=True)
 class Land:
-    """Keep what an entity's feeds say as evidence, and bring its timeline up to date with it."""
+    """Append what is new in an entity's feeds to its evidence, and bring its timeline up to date with it."""
 
     entity: Entity
     since: str | None
-    """How far its feeds have been consumed, as text; None before the first load. Execution asks the evidence itself."""
+    """How far its feeds have been consumed, as text; None before the first load. The run itself reads it from the evidence's log."""
     why: str
     kind: Literal["land"] = "land"
 
@@ -60,11 +60,11 @@ class Land:
 
 @dataclass(frozen=True)
 class Believe:
-    """Decide what is believed of an entity, attribute by attribute, from what is on record about it."""
+    """Bring a belief, the golden record of an entity, up to date with the entity's evidence."""
 
     belief: Belief
     since: str | None
-    """How much of the evidence it rests on, as text; None before the first time. Execution asks its history itself."""
+    """How much of the evidence it rests on, as text; None before the first time. The run itself reads it from the log of the history."""
     why: str
     kind: Literal["believe"] = "believe"
 
@@ -85,4 +85,4 @@ class Believe:
 
 
 Stage = Curate | Land | Believe
-"""Every kind of stage; a new kind joins by `|`, and the type checker names each place that must learn it."""
+"""Every kind of stage; after adding one here, the type checker names each place that must handle it."""

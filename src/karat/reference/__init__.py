@@ -1,4 +1,4 @@
-"""Reference: what follows from statements, over plain rows: a timeline, and by rules a belief; answers for one key, oracle of the tests."""
+"""Reference: the semantics of timelines and beliefs in plain Python over rows; answers for one key, and the oracle of the tests."""
 
 from karat.config.rules import Authority, Group, Rule, in_force
 from karat.reference.belief import belief_history, believed, conflicts

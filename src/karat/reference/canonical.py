@@ -1,7 +1,7 @@
-r"""Values to canonical text, text to hash: what counts as the same state.
+r"""Canonical text of values and the hash of a state: what counts as the same state.
 
 The text of a state is `name=value||name=value`, names in order, nulls left out; inside names and values `\`, `|` and `=` are escaped.
-So a new attribute nobody has spoken of changes no hash, while a value that becomes null does.
+So a new attribute without values changes no hash, while a value that becomes null does.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ _ESCAPED: Final = str.maketrans({"\\": "\\\\", "|": "\\|", "=": "\\="})
 _PLAIN_EXPONENTS: Final = range(-3, 7)  # Java writes numbers from 0.001 up to ten million without an exponent
 
 
-def attr_hash(values: Mapping[str, Any], terms: EntitySchema, *, deleted: bool = False) -> bytes:
+def attr_hash(values: Mapping[str, Any], schema: EntitySchema, *, deleted: bool = False) -> bytes:
     """The hash of the tracked attributes that are not null; of a delete, whatever it carries, the hash of the deletion alone."""
     pairs = (
-        f"{name.translate(_ESCAPED)}={canonical(values[name], terms.types[name]).translate(_ESCAPED)}"
-        for name in sorted(terms.attributes)
-        if name not in terms.untracked and values.get(name) is not None
+        f"{name.translate(_ESCAPED)}={canonical(values[name], schema.types[name]).translate(_ESCAPED)}"
+        for name in sorted(schema.attributes)
+        if name not in schema.untracked and values.get(name) is not None
     )
     return hashlib.sha256(("__DELETED__" if deleted else "||".join(pairs)).encode()).digest()
 
 
 def canonical(value: object, type_: str) -> str:  # noqa: PLR0911  (one line per type)
-    """The value as Spark's side writes it: one text for one value of one type."""
+    """The value as text, the same that the Spark transforms write."""
     kind, _, arguments = type_.lower().replace(" ", "").partition("(")
     match value:
         case bool():
@@ -43,7 +43,7 @@ def canonical(value: object, type_: str) -> str:  # noqa: PLR0911  (one line per
             return value.isoformat()
         case Decimal() | int() if kind in {"decimal", "dec", "numeric"}:
             scale = int(arguments.rstrip(")").partition(",")[2] or 0)
-            return f"{Decimal(value or 0):.{max(6, scale)}f}"  # at least six places, so that a column that gains some keeps its hashes
+            return f"{Decimal(value or 0):.{max(6, scale)}f}"  # at least six places: a column that gains places keeps its hashes
         case float() | int() if kind in {"float", "real", "double"}:
             return _java_text(float(value), single=kind != "double")
         case int():

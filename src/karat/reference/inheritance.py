@@ -1,6 +1,7 @@
-"""Partial statements made whole: an attribute not said is the source's own last word, else the latest of the others', else unknown.
+"""Complete states from partial statements: an attribute that is not asserted is inherited, or unknown.
 
-Only what was asserted is handed on, never what was inherited; and each source is heard only since its own last delete.
+It is inherited from the last statement of the same source that asserts it, else from the last one of any source. A delete
+ends what its source hands on. Only asserted values are handed on, never inherited ones.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,40 +11,43 @@ from karat.reference.canonical import attr_hash
 from karat.reference.schema import EntitySchema, Row
 from karat.reference.statements import Statement, by_entity, is_delete
 
-Heard = Mapping[str, Statement]
-"""Attribute to the statement that last asserted it, be it a value or a null."""
+Asserted = Mapping[str, Statement]
+"""Attribute to the statement that last asserted it, with a value or with null."""
 
 
-def reconstruct(prior: Iterable[Row], arriving: Iterable[Row], terms: EntitySchema) -> list[Row]:
-    """The arriving rows in the order given, each with its whole state, `inherited` and `attr_hash`; rows without a key as they came."""
+def reconstruct(prior: Iterable[Row], arriving: Iterable[Row], schema: EntitySchema) -> list[Row]:
+    """The arriving rows in the order given, each with its complete state, `inherited` and `attr_hash`; rows without a key unchanged."""
     arrived = list(arriving)
-    heard_by = {
-        (bk, statement.row["statement_hash"]): heard
-        for bk, statements in by_entity([*prior, *arrived], terms).items()
-        for statement, heard in zip(statements, _heard(statements, terms), strict=True)
+    inherited_by = {
+        (bk, statement.row["statement_hash"]): inherited
+        for bk, statements in by_entity([*prior, *arrived], schema).items()
+        for statement, inherited in zip(statements, _inherited(statements, schema), strict=True)
         if statement.only_if_live is None  # a presence has the hash of the row it was made from
     }
-    return [row if row["bk"] is None else _whole(row, heard_by[row["bk"], row["statement_hash"]], terms) for row in arrived]
+    return [row if row["bk"] is None else _completed(row, inherited_by[row["bk"], row["statement_hash"]], schema) for row in arrived]
 
 
-def resolved(statements: Sequence[Statement], terms: EntitySchema) -> list[Statement]:
-    """The statements with the state each stands for: as stored when pinned, inherited afresh when propagating; a sweep's always afresh."""
+def resolved(statements: Sequence[Statement], schema: EntitySchema) -> list[Statement]:
+    """The statements with their complete state: as stored when pinned, inherited again when propagating.
+
+    A delete that follows from a truncate or a snapshot always inherits again.
+    """
     result = []
-    for statement, heard in zip(statements, _heard(statements, terms), strict=True):
-        is_sweep, is_partial = statement.only_if_live is True, not _asserted(statement.row).issuperset(terms.attributes)
-        afresh = is_sweep or (is_partial and terms.late_partials == "propagate")
-        result.append(replace(statement, row=_whole(statement.row, heard, terms)) if afresh else statement)
+    for statement, inherited in zip(statements, _inherited(statements, schema), strict=True):
+        follows, is_partial = statement.only_if_live is True, not _asserted(statement.row).issuperset(schema.attributes)
+        again = follows or (is_partial and schema.late_partials == "propagate")
+        result.append(replace(statement, row=_completed(statement.row, inherited, schema)) if again else statement)
     return result
 
 
-def _heard(statements: Iterable[Statement], terms: EntitySchema) -> list[Heard]:
-    """Per statement: whose word it takes for each attribute it does not assert; nobody's for what is unknown."""
+def _inherited(statements: Iterable[Statement], schema: EntitySchema) -> list[Asserted]:
+    """For each statement the statements it inherits from, by attribute; unknown attributes are left out."""
     memory: dict[str, dict[str, Statement]] = {}
-    result: list[Heard] = []
+    result: list[Asserted] = []
     for statement in statements:
         asserted = _asserted(statement.row)
-        words = {name: _word(memory, statement.source, name) for name in terms.attributes if name not in asserted}
-        result.append({name: word for name, word in words.items() if word is not None})
+        origins = {name: _origin(memory, statement.source, name) for name in schema.attributes if name not in asserted}
+        result.append({name: origin for name, origin in origins.items() if origin is not None})
         own = memory.setdefault(statement.source, {})
         if is_delete(statement.row):
             own.clear()
@@ -52,22 +56,23 @@ def _heard(statements: Iterable[Statement], terms: EntitySchema) -> list[Heard]:
     return result
 
 
-def _word(memory: Mapping[str, Heard], source: str, name: str) -> Statement | None:
+def _origin(memory: Mapping[str, Asserted], source: str, name: str) -> Statement | None:
+    """The statement that a statement of the source inherits the attribute from."""
     own = memory.get(source, {}).get(name)
-    anybodys = (words[name] for words in memory.values() if name in words)
-    return own or max(anybodys, key=lambda word: word.order, default=None)
+    of_any = (asserted[name] for asserted in memory.values() if name in asserted)
+    return own or max(of_any, key=lambda statement: statement.order, default=None)
 
 
-def _whole(row: Row, heard: Heard, terms: EntitySchema) -> Row:
-    """The row with every attribute: what it asserts, what it heard, or null."""
+def _completed(row: Row, inherited_from: Asserted, schema: EntitySchema) -> Row:
+    """The row with every attribute: asserted, inherited, or null."""
     said = {name: row.get(name) for name in _asserted(row)}
-    inherited = {name: word.row.get(name) for name, word in heard.items()}
-    state = {name: (said if name in said else inherited).get(name) for name in terms.attributes}
+    inherited = {name: origin.row.get(name) for name, origin in inherited_from.items()}
+    state = {name: (said if name in said else inherited).get(name) for name in schema.attributes}
     origins = {
-        name: {"source_system": word.source, "source_event_ts": word.at, "record_hash": word.row["record_hash"]}
-        for name, word in heard.items()
+        name: {"source_system": origin.source, "source_event_ts": origin.at, "record_hash": origin.row["record_hash"]}
+        for name, origin in inherited_from.items()
     }
-    return {**row, **state, "inherited": origins, "attr_hash": attr_hash(state, terms, deleted=is_delete(row))}
+    return {**row, **state, "inherited": origins, "attr_hash": attr_hash(state, schema, deleted=is_delete(row))}
 
 
 def _asserted(row: Row) -> frozenset[str]:

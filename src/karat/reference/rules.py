@@ -1,4 +1,4 @@
-"""Where a statement stands under a rule."""
+"""How a rule ranks the candidates for an attribute."""
 
 from typing import Any, Final
 
@@ -9,14 +9,14 @@ IS_DELETED: Final = "is_deleted"
 
 
 def allows(decider: Group | Authority | None, source: str) -> bool:
-    """The source has a say."""
+    """Whether the rule considers the source."""
     return decider is not None and (decider.sources is None or source in decider.sources)
 
 
-def standing(statement: Statement, decider: Group | Authority) -> tuple[Any, ...]:
-    """Where an allowed statement stands among its rivals; the greatest wins."""
+def rank_key(statement: Statement, decider: Group | Authority) -> tuple[Any, ...]:
+    """The sort key of a candidate; the greatest wins."""
     own_rank = statement.row["precedence_rank"]
     rank = own_rank if decider.sources is None else decider.sources[statement.source]
     first = (rank, statement.at) if decider.by == "precedence" else (statement.at, rank)
-    # The order of statements puts the higher rank of a moment first, but here the higher one is to win: only its rest breaks ties.
+    # the order of statements puts the higher rank of an instant first, but here it must win: only the rest of it breaks ties
     return *first, own_rank, *statement.order[2:]

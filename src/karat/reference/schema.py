@@ -1,4 +1,4 @@
-"""What the history of an entity depends on besides what was said."""
+"""How the statements about an entity are read: its key, its attributes and their types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class EntitySchema:
-    """How the statements about one entity are read."""
+    """The key, the attributes and the options of an entity."""
 
     key: tuple[str, ...]
     attributes: tuple[str, ...]
@@ -18,6 +18,6 @@ class EntitySchema:
     types: Mapping[str, str]
     """Attribute to Spark DDL type: `string`, `decimal(10,2)`, `timestamp`."""
     untracked: frozenset[str] = frozenset()
-    """Attributes that ride along: they open no version and enter no hash."""
+    """Attributes that open no version and are in no hash."""
     entity_type: Literal["state", "transaction"] = "state"
     late_partials: Literal["pinned", "propagate"] = "pinned"

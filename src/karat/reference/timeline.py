@@ -1,8 +1,8 @@
-"""Statements to versions: a version is what one source held of an entity, from the statement that opened it until the next one opens.
+"""Versions from statements: a version is one state of an entity in one source, until the next version opens.
 
-said, in order                    versions
+statements, in order              versions
 CRM A@1, CRM A@2, CRM B@3         A [1, 3) last said @2, B [3, open)
-CRM A@1, CORE A@2, CRM A@3        three: a change somebody reports is a statement, whoever said the same before
+CRM A@1, CORE A@2, CRM A@3        three: a change event is a statement of its own, even if another source said the same before
 the same, from daily extracts     CRM A [1, 2) last said @3, CORE A [2, open): CRM's second extract only repeats its first
 """
 
@@ -22,21 +22,21 @@ COLUMNS: Final = (*_SAID_BY, "effective_from", *_CHAINS, *_KIND, *_HASHES, *_SEE
 """The timeline's columns after the key and the attributes."""
 
 Version = list[Statement]
-"""Statements of one source and one state: the first opened the version, the others, in order, it absorbed."""
+"""Statements of one source and one state: the first opened the version, which absorbed the others."""
 
 
-def timeline(assertions: Iterable[Row], terms: EntitySchema) -> list[Row]:
+def timeline(assertions: Iterable[Row], schema: EntitySchema) -> list[Row]:
     """One row per version of each entity, or per content of each transaction; by business key, then in order."""
     found: list[Row] = []
-    for statements in by_entity(assertions, terms).values():
-        states = resolved(statements, terms)
-        rows = _facts(states, terms) if terms.entity_type == "transaction" else _periods(states, terms)
-        found += [{name: row[name] for name in (*terms.key, *terms.attributes, *COLUMNS) if name in row} for row in rows]
+    for statements in by_entity(assertions, schema).values():
+        states = resolved(statements, schema)
+        rows = _facts(states, schema) if schema.entity_type == "transaction" else _periods(states, schema)
+        found += [{name: row[name] for name in (*schema.key, *schema.attributes, *COLUMNS) if name in row} for row in rows]
     return found
 
 
-def _periods(statements: Iterable[Statement], terms: EntitySchema) -> list[Row]:
-    """The versions of one entity, each until the next one and until the next one of its source."""
+def _periods(statements: Iterable[Statement], schema: EntitySchema) -> list[Row]:
+    """The versions of one entity with the ends of their periods in the entity chain and in the source chain."""
     rows: list[Row] = []
     versions = _versions(statements)
     for number, version in enumerate(versions):
@@ -44,18 +44,18 @@ def _periods(statements: Iterable[Statement], terms: EntitySchema) -> list[Row]:
         end = next((opening.at for opening in later), None)
         source_end = next((opening.at for opening in later if opening.source == version[0].source), None)
         chains = dict(zip(_CHAINS, (end, end is None, source_end, source_end is None), strict=True))
-        rows.append({**_row(version, terms), **chains, "corrects": None})
+        rows.append({**_row(version, schema), **chains, "corrects": None})
     return rows
 
 
 def _versions(statements: Iterable[Statement]) -> list[Version]:
-    """Every statement in its version; the versions in order of their opening."""
+    """The statements grouped by version; the versions in order of their start."""
     versions: list[Version] = []
     of_source: dict[str, Version] = {}
     for statement in statements:
         own = of_source.get(statement.source, [])
         repeats = bool(own) and own[0].row["attr_hash"] == statement.row["attr_hash"]
-        # An extract that repeats itself is a re-observation, whatever others said in between; a reported change is a statement of its own.
+        # an extract that repeats itself is a re-observation, whatever others said in between; a change event is a statement of its own
         if not (repeats and (statement.is_snapshot or own is versions[-1])):
             own = of_source[statement.source] = []
             versions.append(own)
@@ -63,24 +63,24 @@ def _versions(statements: Iterable[Statement]) -> list[Version]:
     return versions
 
 
-def _facts(statements: Iterable[Statement], terms: EntitySchema) -> list[Row]:
-    """What was said of one transaction, each content once: the first is the fact, every other corrects it."""
+def _facts(statements: Iterable[Statement], schema: EntitySchema) -> list[Row]:
+    """One row per distinct content of one transaction: the first is the fact, every other corrects it."""
     contents: dict[bytes, Version] = {}
     for statement in statements:
         contents.setdefault(statement.row["attr_hash"], []).append(statement)
-    rows = [{**_row(version, terms), **dict.fromkeys(_CHAINS)} for version in contents.values()]
+    rows = [{**_row(version, schema), **dict.fromkeys(_CHAINS)} for version in contents.values()]
     return [{**row, "corrects": rows[0]["record_hash"] if number else None} for number, row in enumerate(rows)]
 
 
-def _row(version: Sequence[Statement], terms: EntitySchema) -> dict[str, Any]:
-    """The opening statement, with how often and how long it was seen and what rode along last; a repeated delete says nothing more."""
+def _row(version: Sequence[Statement], schema: EntitySchema) -> dict[str, Any]:
+    """The opening statement with its sightings and the last untracked values; a repeated delete adds no values."""
     opening, last = version[0], version[-1]
-    telling = opening if is_delete(opening.row) else last
+    latest = opening if is_delete(opening.row) else last
     arrivals = [arrival for statement in version for arrival in statement.arrivals]
     return {
         **opening.row,
-        **{name: (telling if name in terms.untracked else opening).row.get(name) for name in terms.attributes},
-        "inherited": telling.row.get("inherited"),
+        **{name: (latest if name in schema.untracked else opening).row.get(name) for name in schema.attributes},
+        "inherited": latest.row.get("inherited"),
         "is_deleted": is_delete(opening.row),
         "effective_from": opening.at,
         "first_seen_ts": min(arrival["ingest_ts"] for arrival in arrivals),

@@ -15,6 +15,7 @@ from typing import Final, TextIO
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from karat.config.names import is_uri
 from karat.sources.paths import file_column, literal_path, path_column
 from karat.sources.raw import BROKEN, FIELDS, FIELDS_TYPE, FILE, LINE, PATH, fields_of, no_text
 
@@ -60,7 +61,7 @@ def _read(session: SparkSession, paths: Sequence[str], header: tuple[str, ...], 
 def _header(session: SparkSession, path: str, options: Options) -> tuple[str, ...]:
     """The names of a file's columns; Spark is asked only where Python cannot read the line as Spark would."""
     known = {name.lower() for name in options} <= _OWN_READER
-    if "://" not in path and known and _decoder(options) is not None:
+    if not is_uri(path) and known and _decoder(options) is not None:
         return _header_here(path, options)
     asked = session.read.options(header=True, multiLine=True, escape='"').options(**{name: str(value) for name, value in options.items()})
     return tuple(asked.csv(literal_path(path)).columns)

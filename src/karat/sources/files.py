@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from karat.config.entity import FilesSource
+from karat.config.names import local_path
 from karat.config.resolved import FeedOf
 from karat.errors import InternalError, SourceUnavailable
 from karat.sources.delimited import read_delimited
@@ -33,8 +34,9 @@ class FileStat:
 
 def listed(location: str, session: SparkSession) -> tuple[FileStat, ...]:
     """The files at a path, in a folder or behind a glob, by path; hidden ones (`.`, `_`) are not there."""
-    if is_local(location):
-        return _listed_here(location.removeprefix("file://"))
+    here = local_path(location)
+    if here is not None:
+        return _listed_here(here)
     wanted = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(location)
     try:
         found = wanted.select("path", "length", F.unix_millis("modificationTime").alias("modified")).collect()
@@ -47,7 +49,7 @@ def listed(location: str, session: SparkSession) -> tuple[FileStat, ...]:
 
 def is_local(location: str) -> bool:
     """Whether Python can list and open it by itself."""
-    return "://" not in location or location.startswith("file://")
+    return local_path(location) is not None
 
 
 def read_files(session: SparkSession, feed: FeedOf, files: Sequence[FileStat]) -> DataFrame:

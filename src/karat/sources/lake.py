@@ -6,12 +6,11 @@ Rows without a watermark belong to no bound; they are always read, so that nothi
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.temporal.columns import REASON, col
 from karat.temporal.moments import from_micros, interval, moment
-from karat.temporal.sketch import Bitmaps, bitmaps, sketched
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,6 @@ class Measure:
     refused: int
     highest: datetime | None
     """The highest watermark in it; None when no row has one."""
-    keys: Bitmaps = ()
-    """A sketch of the keys in it, where one was asked for."""
 
 
 def rows_between(rows: DataFrame, bounds: Bounds) -> DataFrame:
@@ -52,15 +49,14 @@ def rows_between(rows: DataFrame, bounds: Bounds) -> DataFrame:
     return rows if unbounded else rows.where(mark.isNull() | inside)
 
 
-def measure(rows: DataFrame, watermark: str, key: Column | None = None) -> Measure:
-    """How many rows, how many of them refused, how far they reach, and whom they are about: one aggregate, no second look."""
+def measure(rows: DataFrame, watermark: str) -> Measure:
+    """How many rows, how many of them refused, and how far they reach, from one aggregate."""
     found = rows.agg(
         F.count(F.lit(1)),
         F.count_if(F.col(REASON).isNotNull()),
         F.max(F.unix_micros(col(watermark).cast("timestamp"))),
-        *([] if key is None else [sketched(key)]),
     ).first()
     if found is None:
         return Measure(0, 0, None)
-    count, refused, highest, *sketch = found
-    return Measure(count, refused, None if highest is None else from_micros(highest), bitmaps(sketch[0]) if sketch else ())
+    count, refused, highest = found
+    return Measure(count, refused, None if highest is None else from_micros(highest))

@@ -1,1 +1,1 @@
-"""State: a mirror of what the lake's own commits say, kept where it is quick to ask; losing it loses nothing."""
+"""State: runs, events and positions in a database, a mirror of the lake's commits that may be lost without loss."""

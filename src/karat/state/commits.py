@@ -1,4 +1,4 @@
-"""What our own commits say about themselves, and how a table's log is asked for it: no Spark, newest commit first."""
+"""What Karat's commits record about themselves, and how it is read from a table's log: no Spark, newest commit first."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class Checkpoint:
     moved: str | None = None
     """The table's own last move, see `last_move`; None when there is none in the log."""
     untouched: bool = False
-    """Whether that move is the commit told of here: nobody else has changed rows since."""
+    """Whether that move is this commit: nobody else has changed rows since."""
     recent: tuple["Checkpoint", ...] = ()
     """The stage's recent commits, newest first; the books are mended from those they missed."""
 
@@ -70,7 +70,7 @@ def checkpoint_in(history: Sequence[LogEntry], stage: str) -> Checkpoint | None:
     """The stage's last position; a table that was restored stands where the restored version stood."""
     ceiling: int | None = None
     commits: list[Checkpoint] = []
-    standing: list[Checkpoint] = []
+    valid: list[Checkpoint] = []
     for row in history:
         record = ours(row)
         if row.get("operation") == "RESTORE" and (ceiling is None or row["version"] <= ceiling):
@@ -78,10 +78,10 @@ def checkpoint_in(history: Sequence[LogEntry], stage: str) -> Checkpoint | None:
         elif record is not None and record["stage"] == stage:
             commits.append(Checkpoint(int(record["sequence"]), record["run_id"], record["position"], metrics(row)))
             if ceiling is None or row["version"] <= ceiling:
-                standing.append(commits[-1])
-    if not standing and ceiling is None:
+                valid.append(commits[-1])
+    if not valid and ceiling is None:
         return None
-    last = standing[0] if standing else Checkpoint()
+    last = valid[0] if valid else Checkpoint()
     return replace(
         last,
         sequence=max((commit.sequence for commit in commits), default=0),
@@ -109,7 +109,7 @@ def settled(history: Sequence[LogEntry], commit: Commit) -> Written | None:
 
 
 def written_by(counts: Mapping[str, int]) -> Written:
-    """A commit's own counts in our words, whether it was a MERGE, an append or a replacement, which updates nothing."""
+    """A commit's own counts, whether it was a MERGE, an append or a replacement, which updates nothing."""
     # a replacement counts among its output what stays in the files it takes rows out of
     inserted = counts.get("numTargetRowsInserted", counts.get("numOutputRows", 0) - counts.get("numCopiedRows", 0))
     return Written(inserted, counts.get("numTargetRowsUpdated", 0), counts.get("numTargetRowsDeleted", counts.get("numDeletedRows", 0)))

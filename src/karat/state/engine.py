@@ -53,7 +53,7 @@ def reading_engine(url: URL) -> Engine | None:
 
 @contextmanager
 def reaching(url: URL) -> Iterator[None]:
-    """Failures inside become Karat's own, told without the password."""
+    """Failures inside become Karat's own, without the password."""
     place = url.render_as_string(hide_password=True)
     extra = _EXTRAS.get(url.get_backend_name())
     try:
@@ -99,7 +99,7 @@ def _refuse_writes(connection: sqlite3.Connection, _record: Any) -> None:  # noq
 
 
 def _reason(failed: SQLAlchemyError, url: URL) -> str:
-    """The driver's own words on one line, without statement, parameters or secret."""
-    words = str(failed.orig) if isinstance(failed, DBAPIError) else str(failed)
-    line = " ".join(words.split())
+    """The driver's own message on one line, without statement, parameters or secret."""
+    text = str(failed.orig) if isinstance(failed, DBAPIError) else str(failed)
+    line = " ".join(text.split())
     return line.replace(str(url.password), "***") if url.password else line

@@ -9,7 +9,7 @@ from karat.errors import ConfigError
 
 
 def check_unedited(belief: Belief, position: Mapping[str, Any]) -> None:
-    """Raises when a version that was in force says something else now or is gone, or a new one claims a time that has been judged.
+    """Raises when a version that was in force says something else now or is gone, or a new one claims a time that has been decided already.
 
     `position` is that of the last commit of the belief's history.
     """
@@ -25,5 +25,5 @@ def check_unedited(belief: Belief, position: Mapping[str, Any]) -> None:
     for rule in belief.rules:
         if judged_at is not None and str(rule.version) not in used and rule.in_force_from <= judged_at:
             which = f"rule version {rule.version} of {belief.table} begins at {rule.in_force_from:%Y-%m-%d %H:%M:%S}"
-            message = f"{belief.place}: {which}, a time that has been judged without it"
+            message = f"{belief.place}: {which}, a time that has been decided without it"
             raise ConfigError(message, remedy=f"let it begin after {judged_at:%Y-%m-%d %H:%M:%S}: past answers never change")

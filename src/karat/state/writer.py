@@ -65,7 +65,7 @@ class StateWriter:
 
 
 def _tell(connection: Connection, event: Event) -> None:
-    """What the event changes beside the list of events."""
+    """What the event changes besides the list of events."""
     match event:
         case RunStarted():
             run = {"project": event.project, "started_at": event.at, "config_hash": event.config_hash, "counts": "{}"}

@@ -21,9 +21,10 @@ COLOURS: Final[dict[State, str]] = {
     "unchanged": "dim",
     "skipped": "yellow",
     "failed": "bold red",
+    "interrupted": "yellow",
 }
-_MARKS: Final[dict[State, str]] = {"waiting": "·", "succeeded": "✓", "unchanged": "=", "skipped": "-", "failed": "✗"}
-_INTEREST: Final[tuple[State, ...]] = ("running", "failed", "skipped", "waiting", "succeeded", "unchanged")
+_MARKS: Final[dict[State, str]] = {"waiting": "·", "succeeded": "✓", "unchanged": "=", "skipped": "-", "failed": "✗", "interrupted": "!"}
+_INTEREST: Final[tuple[State, ...]] = ("running", "failed", "interrupted", "skipped", "waiting", "succeeded", "unchanged")
 _CONTROL: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -71,10 +72,10 @@ class Board:
             chosen = sorted(lines, key=lambda line: _INTEREST.index(line.state))[: max(height - 1, 0)]
             lines = [line for line in lines if line in chosen]
         grid = Table.grid(padding=(0, 2, 0, 0))
-        for _ in ("mark", "stage", "words"):
+        for _ in ("mark", "stage", "state"):
             grid.add_column(no_wrap=True, overflow="ellipsis")
         for line in lines:
-            grid.add_row(self._mark(line), clean(line.stage), Text(self._words(line), style=COLOURS[line.state]))
+            grid.add_row(self._mark(line), clean(line.stage), Text(self._state(line), style=COLOURS[line.state]))
         if hidden > 0:
             grid.add_row("", Text(f"and {hidden} more", style="dim"), "")
         return grid
@@ -86,7 +87,7 @@ class Board:
     def _mark(self, line: Line) -> RenderableType:
         return self._spinner if line.state == "running" else Text(_MARKS[line.state], style=COLOURS[line.state])
 
-    def _words(self, line: Line) -> str:
+    def _state(self, line: Line) -> str:
         if line.finished is not None:
             return outcome(line.finished)
         return f"running {self._clock() - line.began:.0f} s" if line.state == "running" else line.state
@@ -97,13 +98,13 @@ def outcome(event: StageFinished) -> str:
     words: list[str] = [event.status]
     if event.error:
         words.append(clean(event.error).plain.strip().partition("\n")[0])
-    elif counted := said(event.rows):
+    elif counted := row_counts(event.rows):
         words.append(counted)
     return f"{': '.join(words)} ({event.seconds:.1f} s)"
 
 
-def said(rows: Rows) -> str:
-    """The counts that are not zero, as a sentence would have them."""
+def row_counts(rows: Rows) -> str:
+    """The counts that are not zero, in one line."""
     counts = {
         "read": rows.read,
         "inserted": rows.inserted,

@@ -1,6 +1,6 @@
 """One way out each: mail, webhook, command.
 
-Failures are told by kind and number only: the words of a library may repeat an address or a header, and those may be secrets.
+A failure is reported by kind and number only: the text of a library may repeat an address or a header, and those may be secrets.
 """
 
 import http.client
@@ -35,7 +35,7 @@ class Undelivered(Exception):
 
 def send_mail(email: EmailNotice, notice: Notice, project: Path) -> None:
     """A mail to everybody listed, encrypted as asked; certificates are always verified."""
-    with _told_plainly(f"email by {email.host}:{email.port}"):
+    with _without_secrets(f"email by {email.host}:{email.port}"):
         password = reveal(email.password, project) if email.password else ""
         with _mail_server(email) as server:
             if email.user:
@@ -46,20 +46,20 @@ def send_mail(email: EmailNotice, notice: Notice, project: Path) -> None:
 def post(webhook: WebhookNotice, notice: Notice, project: Path) -> None:
     """The notice as JSON, by POST. Redirects are not followed: they would carry the headers, and their secrets, elsewhere."""
     place = "webhook"
-    with _told_plainly(place):
+    with _without_secrets(place):
         url = _plain(webhook.url, project)
         if urlsplit(url).scheme not in {"http", "https"}:
             raise _undelivered(place, "its address is neither http nor https")
         headers = {"Content-Type": "application/json", "User-Agent": "karat"}
         headers |= {name: _plain(value, project) for name, value in webhook.headers.items()}
         request = urllib.request.Request(url, data=notice.as_json(), headers=headers, method="POST")  # noqa: S310 - checked above
-        urllib.request.build_opener(_StayHere).open(request, timeout=_NETWORK_SECONDS).close()
+        urllib.request.build_opener(_NoRedirect).open(request, timeout=_NETWORK_SECONDS).close()
 
 
 def run_command(command: list[str], notice: Notice, project: Path, patience: float = _COMMAND_SECONDS) -> None:
     """The notice as JSON on the command's standard input; what it prints is not ours to show."""
     place = f"command {command[0]}"
-    with _told_plainly(place):
+    with _without_secrets(place):
         process = subprocess.Popen(  # noqa: S603 - the user's own command, and no shell reads it
             command,
             cwd=project,
@@ -79,7 +79,7 @@ def run_command(command: list[str], notice: Notice, project: Path, patience: flo
 
 
 @contextmanager
-def _told_plainly(place: str) -> Iterator[None]:
+def _without_secrets(place: str) -> Iterator[None]:
     try:
         yield
     except ConfigError as unset:
@@ -95,7 +95,7 @@ def _told_plainly(place: str) -> Iterator[None]:
         raise _undelivered(place, type(failed).__name__) from None
 
 
-class _StayHere(urllib.request.HTTPRedirectHandler):
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: object, **__: object) -> None:
         """No second request."""
 

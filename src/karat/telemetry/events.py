@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from typing import Literal
 
-Status = Literal["succeeded", "unchanged", "skipped", "failed"]
+Status = Literal["succeeded", "unchanged", "skipped", "failed", "interrupted"]
+"""How a stage ended; `interrupted` when a signal ended the run while the stage was at work."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class RunStarted:
     project: str
     stages: tuple[str, ...]
     config_hash: str
+    pid: int | None = None
+    """The process that runs it, so that its death can be seen from the same machine."""
+    host: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class StageFinished:
-    """A stage ended: succeeded, unchanged, skipped (and why) or failed (with the error's text)."""
+    """A stage ended: succeeded, unchanged, skipped (and why), failed (with the error's text) or interrupted."""
 
     run_id: str
     at: datetime
@@ -76,11 +80,13 @@ class StageFinished:
     """The position the stage has now consumed its source up to, as text; None when it has none."""
     notes: tuple[str, ...] = ()
     """What an operator should hear although nothing failed."""
+    summary: str | None = None
+    """The error without the engine's own text, which may quote values of the data: what notices carry."""
 
 
 @dataclass(frozen=True)
 class RunFinished:
-    """A run ended; `ok` means no stage failed and none was skipped because another failed."""
+    """A run ended; `ok` means no stage failed, none was skipped because another failed, and no signal ended the run."""
 
     run_id: str
     at: datetime
@@ -89,6 +95,8 @@ class RunFinished:
     counts: dict[str, int]
     """How many stages ended with each status."""
     failed: tuple[str, ...] = ()
+    interrupted: str | None = None
+    """The signal that ended the run before its time, such as SIGTERM."""
 
 
 Event = RunStarted | StageStarted | Heartbeat | StageFinished | RunFinished

@@ -14,7 +14,7 @@ _LONGEST_NAME: Final = 120
 
 
 class JsonLog:
-    """Writes `<folder>/<run_id>.jsonl`, each line flushed, so that a killed run has told all it did. Keeps the newest logs only."""
+    """Writes `<folder>/<run_id>.jsonl`, each line flushed, so that the log of a killed run is complete. Keeps the newest logs only."""
 
     def __init__(self, folder: Path, kept: int = _KEPT) -> None:
         self._folder = folder

@@ -1,21 +1,31 @@
-"""What is told about a run that ended, the same to a person and to a program."""
+"""The notice that a run ended, the same for people and for programs.
+
+A notice leaves the machine, so it names tables, kinds of errors and where to look, and never repeats the engine's own
+text, which quotes values of the data. The whole text of an error is in the run's log.
+"""
 
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final
 
-from karat.telemetry.events import RunFinished
+from karat.telemetry.events import RunFinished, StageFinished
 
 _LONGEST_ERROR: Final = 4_000
+_NO_SUMMARY: Final = "it failed; the message of the engine is in the log"
 
 
 @dataclass(frozen=True)
 class FailedStage:
-    """A table that failed, with its error's text."""
+    """A table that failed, and what may leave the machine of its error."""
 
     stage: str
     error: str
+
+    @classmethod
+    def of(cls, event: StageFinished) -> "FailedStage":
+        """The failed table of an event; an error without a summary is not repeated at all."""
+        return cls(event.stage, _sendable(event.summary or _NO_SUMMARY))
 
 
 @dataclass(frozen=True)
@@ -29,23 +39,25 @@ class Notice:
     seconds: float
     counts: dict[str, int]
     failed: tuple[FailedStage, ...]
+    interrupted: str | None = None
 
     @classmethod
     def of(cls, project: str, run: RunFinished, failed: tuple[FailedStage, ...]) -> "Notice":
-        """The run's end with the failures met on the way; an error is cut before it fills a mailbox."""
-        cut = tuple(FailedStage(stage.stage, _sendable(stage.error)) for stage in failed)
-        return cls(project, run.run_id, run.ok, run.at, run.seconds, run.counts, cut)
+        """The run's end with the failures met on the way."""
+        return cls(project, run.run_id, run.ok, run.at, run.seconds, run.counts, failed, run.interrupted)
 
     @property
     def headline(self) -> str:
         """One sentence."""
-        return f"{self.project}: run {self.run_id} {'succeeded' if self.ok else 'failed'}"
+        ended = f"was interrupted by {self.interrupted}" if self.interrupted else "succeeded" if self.ok else "failed"
+        return f"{self.project}: run {self.run_id} {ended}"
 
     def as_text(self) -> str:
         """For a mail."""
         counted = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count) or "no tables"
         failed = "".join(f"\n{stage.stage}\n    {stage.error.strip().replace(chr(10), chr(10) + '    ')}\n" for stage in self.failed)
-        return f"{self.headline} after {self.seconds:.1f} s.\nTables: {counted}.\n" + (f"\nFailed:\n{failed}" if failed else "")
+        where = f"\nThe whole text: karat progress {self.run_id}, or .karat/logs/{self.run_id}.jsonl in the project.\n"
+        return f"{self.headline} after {self.seconds:.1f} s.\nTables: {counted}.\n" + (f"\nFailed:\n{failed}{where}" if failed else "")
 
     def as_json(self) -> bytes:
         """For a program; `text` is what chat services show."""
@@ -54,5 +66,5 @@ class Notice:
 
 
 def _sendable(error: str) -> str:
-    """Not too long, and without halves of surrogate pairs, which no mail can hold."""
+    """Cut before it fills a mailbox, and without halves of surrogate pairs, which no mail can hold."""
     return error[:_LONGEST_ERROR].encode("utf-8", "replace").decode("utf-8")

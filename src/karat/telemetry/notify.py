@@ -1,4 +1,4 @@
-"""Telling people and programs that a run ended: by mail, by webhook, by a command of theirs."""
+"""Notices that a run ended: by mail, by webhook, by a command."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,21 +20,21 @@ class Notifier:
         self._failed: list[FailedStage] = []
 
     def emit(self, event: Event) -> None:
-        """Remember what fails; at the end, tell. One who cannot be told keeps nobody else from hearing it."""
+        """Remember what fails; at the end, send the notice. A receiver that cannot be reached does not keep the others from theirs."""
         match event:
             case RunStarted():
                 self._failed = []
             case StageFinished(status="failed"):
-                self._failed.append(FailedStage(event.stage, event.error or "no error was given"))
+                self._failed.append(FailedStage.of(event))
             case RunFinished():
-                self._tell(Notice.of(self._name, event, tuple(self._failed)))
+                self._send(Notice.of(self._name, event, tuple(self._failed)))
             case _:
                 pass
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _tell(self, notice: Notice) -> None:
+    def _send(self, notice: Notice) -> None:
         troubles: list[str] = []
         for deliver in self._deliveries(notice):
             try:
@@ -42,7 +42,7 @@ class Notifier:
             except Undelivered as trouble:
                 troubles.append(str(trouble))
         if troubles:
-            message = f"the end of run {notice.run_id} could not be told: {'; '.join(troubles)}"
+            message = f"the end of run {notice.run_id} could not be sent: {'; '.join(troubles)}"
             raise SourceUnavailable(message, remedy="check notify in karat.yml")
 
     def _deliveries(self, notice: Notice) -> list[Callable[[], None]]:

@@ -14,7 +14,7 @@ from karat.telemetry.board import Board, clean, outcome
 from karat.telemetry.events import Event, Heartbeat, RunFinished, RunStarted, StageFinished, StageStarted
 from karat.telemetry.summary import print_summary
 
-Voice = Literal["normal", "quiet", "silent"]
+Verbosity = Literal["normal", "quiet", "silent"]
 """`quiet` says only the summary (`--quiet`); `silent` says nothing, for somebody prints JSON (`--json`)."""
 
 _PER_SECOND: Final = 8
@@ -25,10 +25,10 @@ _BELOW: Final = 2
 class Terminal:
     """Shows a run to whoever sits there. `out` gets the summary, `err` the progress."""
 
-    def __init__(self, out: Console, err: Console, voice: Voice = "normal") -> None:
+    def __init__(self, out: Console, err: Console, verbosity: Verbosity = "normal") -> None:
         self._out = out
         self._err = err
-        self._voice = voice
+        self._voice = verbosity
         self._board = Board(time.monotonic)
         self._live: Live | None = None
 
@@ -85,6 +85,8 @@ def plain_lines(event: Event) -> list[str]:
         case Heartbeat() if event.running:
             running = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in event.running.items())
             return [clean(f"still running: {running}").plain]
+        case RunFinished(interrupted=str(signal)):
+            return [f"interrupted by {signal}"]
         case _:
             return []
 

@@ -20,10 +20,6 @@ class EntitySchema:
     is_transaction: bool = False
     propagate: bool = False
     """Whether inherited values follow statements that arrive late; otherwise they stay as reconstructed on arrival."""
-    swept: bool = True
-    """Whether a source may ever have spoken of everything it has; known not to, much need not be asked."""
-    shown_apart: bool = True
-    """Whether a snapshot may ever have carried a row of another time than its own; likewise."""
 
     @property
     def tracked(self) -> Names:

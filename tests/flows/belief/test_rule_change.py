@@ -44,7 +44,7 @@ def test_a_new_rule_and_a_readmitted_row_leave_receipts(spark: SparkSession, tmp
 
     declare(folder, [*RULES, SECOND])
     project = Project.open(folder, spark)
-    assert "rebuild: everything is judged anew by rule version 2" in project.plan(now=day(2)).stages[1].why
+    assert "rebuild: all evidence is evaluated again by rule version 2" in project.plan(now=day(2)).stages[1].why
     report = project.run(now=day(2))
     assert report.stages[1].notes == ("1 restatement of the past: see silver.customer_restatements",)
     assert receipts(folder, 2) == [("a", march[5], None, {"status": "Restricted"}, {"status": "Closed"}, "rule", 1, 2)]

@@ -59,7 +59,7 @@ def test_history_tells_statements_and_versions_and_marks_the_late_one(folder: Pa
     picture = _said("history", "customer", "--key", "C1", "-p", str(folder))
     assert "entity" in picture
     assert "late" in picture
-    assert "nobody has spoken" in _said("history", "customer", "--key", "nobody", "-p", str(folder))
+    assert "there is no evidence" in _said("history", "customer", "--key", "nobody", "-p", str(folder))
 
 
 def test_an_unknown_entity_is_the_users_to_mend(folder: Path) -> None:

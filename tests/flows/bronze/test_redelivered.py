@@ -3,13 +3,10 @@
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from karat import Project
-from karat.execute import ready
 from karat.telemetry.events import Rows
 from tests.support.beliefs import RULES, declare
 from tests.support.entities import CRM, CUSTOMER, drop, entity_project, held
@@ -38,14 +35,13 @@ LATER = ("crm/2.ndjson", "crm/3.ndjson", "crm/0.ndjson")
 """The names under which the file comes again; the last of them is before the first, and may be put in order otherwise."""
 
 
-def test_what_comes_again_is_seen_again_and_that_is_all(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_again_is_seen_again_and_that_is_all(spark: SparkSession, tmp_path: Path) -> None:
     folder = entity_project(tmp_path, CUSTOMER, PAYMENT)
     declare(folder, RULES)
     file, paid = drop(folder, "crm/1.ndjson", SAID), drop(folder, "pay/1.ndjson", PAID)
     first = _ran(folder, spark, 1)
     assert (first["bronze.customer"].inserted, first["bronze.customer"].copies) == (5, 1)
     before, believed = held(folder, "bronze.customer", *CHAIN), versions(folder, "silver.customer_history")
-    known = _spied(monkeypatch)
     for number, name in enumerate(LATER, start=2):
         shutil.copy(file, folder / "data" / name)
         shutil.copy(paid, folder / "data" / f"pay/{number}.ndjson")
@@ -58,7 +54,6 @@ def test_what_comes_again_is_seen_again_and_that_is_all(spark: SparkSession, tmp
             (amount, number) for amount in range(3)
         }
         assert versions(folder, "silver.customer_history") == believed
-    assert known == {"customer": [True, True, False], "payment": [True, True, True]}
     project = Project.open(folder, spark)
     assert all(project.verify(name).equal for name in ("customer", "payment"))
     filled = held(folder, "bronze.customer_assertions", "batch_seq", "name", "address", where="status = 'Closed' AND NOT is_deleted")
@@ -70,17 +65,3 @@ def _ran(folder: Path, spark: SparkSession, hour: int) -> dict[str, Rows]:
     report = Project.open(folder, spark).run(now=datetime(2026, 4, 1, hour, tzinfo=UTC))
     assert report.ok, [stage.error for stage in report.stages]
     return {stage.name: stage.rows for stage in report.stages}
-
-
-def _spied(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[bool]]:
-    """Entity to whether each batch that may have been delivered before was found to be."""
-    found: dict[str, list[bool]] = {}
-    asked = ready.repeated
-
-    def told(stamped: Any, near: Any, past: Any, ground: Any) -> Any:  # noqa: ANN401  (as it is asked)
-        answer = asked(stamped, near, past, ground)
-        found.setdefault(ground.entity.name, []).append(answer is not None)
-        return answer
-
-    monkeypatch.setattr(ready, "repeated", told)
-    return found

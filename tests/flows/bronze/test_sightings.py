@@ -1,16 +1,12 @@
 """Extracts that mostly repeat, under lazy sightings: they leave the timeline alone, and nothing that comes late is misplaced for it."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from karat import Project
-from karat.execute.evidence import told_by_evidence
-from karat.lake.delta import DeltaTables
 from karat.project import Report
-from karat.temporal.moments import micros_of
 from tests.support.entities import drop, entity_project, held
 from tests.support.projects import versions
 
@@ -57,15 +53,6 @@ def test_what_is_shown_again_stays_unwritten_and_what_comes_late_still_finds_its
     project = Project.open(folder, spark=spark)
     assert all(chore.done for chore in project.maintain("apply"))
     assert project.verify("risk").equal
-
-
-def test_what_the_log_no_longer_says_the_evidence_tells(folder: Path, spark: SparkSession) -> None:
-    config = Project.open(folder, spark=spark).config
-    told = told_by_evidence(config.entities[0], DeltaTables(spark.newSession(), config.lake))
-    latest = int(datetime(2026, 3, 7, tzinfo=UTC).timestamp()) * 1_000_000
-    arrived = max(at for (at,) in held(folder, "bronze.risk_assertions", "ingest_ts"))
-    assert told.pop("clock") == micros_of(arrived)
-    assert told == {"sources": ["KYC"], "reached": {"KYC": {"time": latest}}, "sweeps": {}, "apart": [], "unseen": latest}
 
 
 def _extract(folder: Path, spark: SparkSession, day: int, **risks: str) -> Report:

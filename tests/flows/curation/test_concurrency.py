@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from karat import Project
 from karat.config.names import TableName
 from karat.curation import load as curating
-from karat.lake.tables import Commit, Written
+from karat.state.commits import Commit, Written
 from tests.support.projects import commits, curated, held, land, project_folder, versions
 
 HEADING = "id:string | source_system:string | name:string | ingestion_ts:timestamp"

@@ -78,7 +78,7 @@ def test_what_was_consumed_is_not_read_again_until_something_moves(
     for source_name in sources:
         land(folder, source_name, THIRD)
     with monkeypatch.context() as patched:
-        patched.setattr(runner, "keep_books", lambda *_: None)
+        patched.setattr(runner, "write_audit", lambda *_: None)
         assert ends(project.run()) == dict.fromkeys(ALL, ("succeeded", 3))
     told = story(folder)
     assert ends(project.run(["silver.people"])) == {"silver.people": UNREAD}

@@ -60,11 +60,11 @@ def test_why_tells_value_winner_rule_and_why_each_other_did_not_win(folder: Path
         "status = Active",
         "CORE for 2026-03-02 18:00: core-5.ndjson",
         "in run run-005",
-        "by precedence (rule version 1, group status); heard: CORE (rank 2), CRM (rank 1)",
+        "by precedence (rule version 1, group status); sources: CORE (rank 2), CRM (rank 1)",
         "lower rank",
         "superseded by the same source",
         "only inherited it",
-        "a delete: says nothing of attributes",
+        "a delete: asserts no attributes",
         "▸CORE",
         "┣ Restricted ",
         "┣ Active (CORE) ",
@@ -78,7 +78,7 @@ def test_why_before_the_late_clearance_was_known_marks_the_time_asked_about(fold
     asked = ("why", "customer", "-k", "C123", "-a", "status", "--known-at", BEFORE, "-p", folder)
     assert "status = Restricted" in said(*asked)
     text = said(*asked, "--valid-at", "2026-03-02 12:00")
-    for part in ("▲ valid at 2026-03-02 12:00", "not yet known then", "speaks of a later time"):
+    for part in ("▲ valid at 2026-03-02 12:00", "not yet known then", "has a later event time"):
         assert part in text
     assert "◂ valid at 2026-02-01" in said(*asked, "--valid-at", "2026-02-01")
     assert "valid at 2026-05-01 00:00 ▲" in said(*asked, "--valid-at", "2026-05-01")
@@ -88,8 +88,8 @@ def test_why_without_an_attribute_is_one_block_each(folder: Path) -> None:
     text = said("why", "customer", "-k", "C123", "-p", folder)
     blocks = [line for line in text.splitlines() if " = " in line]
     assert blocks == ["name = Jane Carter", "address = 18 King Street", "status = Active", "is_deleted = false"]
-    assert "and 4 that said nothing of it" in text
-    assert "has no say in deletes" in text
+    assert "and 4 that do not assert it" in text
+    assert "may not delete" in text
 
 
 def test_why_in_json_is_plain(folder: Path) -> None:
@@ -119,8 +119,8 @@ def test_as_of_a_key_tells_the_row_and_whose_word_it_is(folder: Path) -> None:
 def test_conflicts_are_counted_and_shown(folder: Path) -> None:
     text = said("conflicts", "customer", "-p", folder)
     assert "sources differ in 2 cases: name 1, status 1" in text
-    assert [line.split() for line in text.splitlines() if "stands" in line][1] == [
-        *("status", "customer_id=C7", "CORE", "Closed", "2026-03-02", "09:00", "stands")
+    assert [line.split() for line in text.splitlines() if "believed" in line][1] == [
+        *("status", "customer_id=C7", "CORE", "Closed", "2026-03-02", "09:00", "believed")
     ]
     assert "and 1 more" in said("conflicts", "customer", "--limit", "1", "-p", folder)
     assert "the sources agree" in said("conflicts", "customer", "--attribute", "address", "-p", folder)
@@ -131,8 +131,8 @@ def test_conflicts_are_counted_and_shown(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("why", "customer", "-k", "C9"), 1, "nobody has spoken of customer_id=C9"),
-        (("as-of", "customer", "-k", "C9"), 1, "nobody has spoken of customer_id=C9"),
+        (("why", "customer", "-k", "C9"), 1, "there is no evidence about customer_id=C9"),
+        (("as-of", "customer", "-k", "C9"), 1, "there is no evidence about customer_id=C9"),
         (("why", "customer", "-k", "C123", "--known-at", "2025-06-01"), 1, "begins at 2026-01-01"),
         (("why", "customer", "-k", "C123", "-a", "statsu"), 2, "did you mean status?"),
         (("why", "customer", "-k", "C123", "--valid-at", "yesterday"), 2, "'yesterday' is not a day or a time"),

@@ -8,7 +8,7 @@ import pytest
 
 from karat.belief.candidates import Subject
 from karat.belief.schema import belief_schema, conflicts_schema, history_schema, restatements_schema
-from karat.config.belief import BELIEF_COLUMNS, BESIDE_THE_KEY
+from karat.config.belief import BELIEF_COLUMNS, RESERVED_FOR_KEYS
 from karat.config.load import load
 from karat.config.problems import ConfigProblems
 from karat.config.resolved import Belief
@@ -102,7 +102,7 @@ def test_a_list_of_sources_ranks_the_first_highest_and_times_are_utc(tmp_path: P
 def test_every_column_of_a_beliefs_tables_has_a_name_no_attribute_may_have() -> None:
     nobody = Subject((), {}, ())
     assert {*belief_schema({}, nobody).names, *history_schema({}, nobody).names} == BELIEF_COLUMNS
-    assert {*restatements_schema({}).names, *conflicts_schema({}).names} <= BESIDE_THE_KEY
+    assert {*restatements_schema({}).names, *conflicts_schema({}).names} <= RESERVED_FOR_KEYS
 
 
 @pytest.mark.parametrize("taken", ["because_hash", "Valid_From"])
@@ -110,8 +110,8 @@ def test_an_attribute_of_such_a_name_is_refused_with_the_way_out(tmp_path: Path,
     entity = {**CUSTOMER, "attributes": {**CUSTOMER["attributes"], taken: "string"}}
     rules = with_groups(all={"attributes": [*EVERYTHING["attributes"], taken]})
     message = problem(tmp_path, rules, entity)
-    assert f"the entity's column {taken} has a name that belief tables give their own meaning" in message
-    assert "call it otherwise in the entity and use `map`" in message
+    assert f"the entity's column {taken} has a name that is reserved in belief tables" in message
+    assert "rename it in the entity and use `map`" in message
 
 
 def test_what_is_left_out_means_everybody_at_the_rank_of_the_statement(tmp_path: Path) -> None:
@@ -138,12 +138,12 @@ def test_the_content_of_a_rule_is_what_decides_not_how_it_is_written(tmp_path: P
     ("now", "since", "says"),
     [
         ("2025-12-31", None, "no rule is in force before 2026-01-01 00:00:00"),
-        ("2026-02-01", None, "first time: everything on record about customer is judged by rule version 1"),
+        ("2026-02-01", None, "first time: all evidence about customer is evaluated by rule version 1"),
         ("2026-02-01", "batch 3, rule version 1", "judges what is new about customer by rule version 1"),
-        ("2026-07-01", "batch 3, rule version 1", "rebuild: everything is judged anew by rule version 2"),
+        ("2026-07-01", "batch 3, rule version 1", "rebuild: all evidence is evaluated again by rule version 2"),
     ],
 )
-def test_a_plan_says_which_rule_decides_and_when_everything_is_judged_anew(tmp_path: Path, now: str, since: str | None, says: str) -> None:
+def test_a_plan_says_which_rule_decides_and_when_all_evidence_is_evaluated_again(tmp_path: Path, now: str, since: str | None, says: str) -> None:
     project = entity_project(tmp_path, CUSTOMER)
     declare(project, [RULES[0], SECOND])
     known = {} if since is None else {"silver.customer": since}

@@ -35,7 +35,7 @@ def test_an_entity_becomes_a_stage_with_its_tables(tmp_path: Path) -> None:
     [
         ({"attributes": {"name": "strng"}}, "not a type"),
         ({"attributes": {"amount": "decimal(39,2)"}}, "not a type"),
-        ({"attributes": {"op": "string"}}, "op is a column of Karat's own"),
+        ({"attributes": {"op": "string"}}, "op is a reserved column name"),
         ({"attributes": {"Customer_ID": "string"}}, "two columns have the same name"),
         ({"key": ["customer_id", "customer_id"]}, "a key column is named twice"),
         ({"attributes": {"a`b": "string"}}, "may not hold a backtick"),
@@ -52,7 +52,7 @@ def test_an_entity_becomes_a_stage_with_its_tables(tmp_path: Path) -> None:
         ({"feeds": _feed(envelope="payload")}, "extraction_version"),
         ({"feeds": _feed(**{"from": {"kind": "ftp", "path": "x"}})}, "files"),
         ({"feeds": _feed(**{"from": {"kind": "table", "table": "../x/y"}})}, "not a path inside the lake"),
-        ({"type": "transaction", "feeds": _feed(load_type="FULL", op=None, absence_means="deleted")}, "facts do not vanish"),
+        ({"type": "transaction", "feeds": _feed(load_type="FULL", op=None, absence_means="deleted")}, "facts are not deleted by their absence"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

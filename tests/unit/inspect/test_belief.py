@@ -10,7 +10,7 @@ from karat import Project
 from karat.config.load import load
 from karat.errors import ConfigError, NoAnswer, SourceUnavailable
 from karat.inspect.belief import Why, as_of_key, ask, conflicts, why
-from karat.inspect.words import MOST, words
+from karat.inspect.values_over_time import MOST, values_over_time
 from tests.support.lakes import believing_project, declare, record_conflicts, record_rules, tell
 from tests.unit.reference.beliefs import NOW, after_run
 
@@ -111,7 +111,7 @@ def test_what_is_believed_of_one_key(folder: Path) -> None:
 
 def test_what_cannot_be_answered_says_what_is_missing(folder: Path, tmp_path: Path) -> None:
     config = load(folder)
-    with pytest.raises(NoAnswer, match="nobody has spoken of customer_id=C9"):
+    with pytest.raises(NoAnswer, match="there is no evidence about customer_id=C9"):
         why(config, "customer", "C9", "status")
     with pytest.raises(NoAnswer, match=r"no rule .* in force at 2025-12-31 .* version 1, begins at 2026-01-01"):
         why(config, "customer", "C123", known_at=datetime(2025, 12, 31, tzinfo=UTC))
@@ -123,7 +123,7 @@ def test_what_cannot_be_answered_says_what_is_missing(folder: Path, tmp_path: Pa
     with pytest.raises(ConfigError, match="the beliefs are: customer"):
         why(config, "client", "C123")
     empty = load(believing_project(tmp_path, [RULE]))
-    with pytest.raises(NoAnswer, match="nobody has spoken"):
+    with pytest.raises(NoAnswer, match="there is no evidence"):
         why(empty, "customer", "C123")
     with pytest.raises(SourceUnavailable, match=r"no table silver\.customer_conflicts yet"):
         conflicts(empty, "customer")
@@ -179,22 +179,22 @@ def test_conflicts_are_counted_by_attribute_and_told_whose_word_stands_first(fol
     assert conflicts(load(folder), "customer", "address").rows == ()
 
 
-def test_words_are_stretches_of_what_each_source_stands_behind(folder: Path) -> None:
-    found = words(ask(load(folder), "customer", "C123"), "status")
-    spells = {
-        source: [f"{spell.start:%d %H} {spell.value}{' gone' * spell.gone}" for spell in own] for source, own in found.by_source.items()
+def test_values_over_time_are_periods_of_each_source(folder: Path) -> None:
+    found = values_over_time(ask(load(folder), "customer", "C123"), "status")
+    periods = {
+        source: [f"{period.start:%d %H} {period.value}{' gone' * period.gone}" for period in own] for source, own in found.by_source.items()
     }
-    assert spells == {"CORE": ["02 10 Restricted", "02 18 Active"], "CRM": ["01 09 Active", "04 12 Active gone"]}
-    assert [(spell.source, spell.value) for spell in found.believed] == [("CRM", "Active"), ("CORE", "Restricted"), ("CORE", "Active")]
-    assert [spell.end for spell in found.believed][-1] is None
-    deleted = words(ask(load(folder), "customer", "C123"), "is_deleted")
-    assert deleted.unheard == {"CRM"}
-    assert [spell.value for spell in deleted.by_source["CRM"]] == [False, True]
+    assert periods == {"CORE": ["02 10 Restricted", "02 18 Active"], "CRM": ["01 09 Active", "04 12 Active gone"]}
+    assert [(period.source, period.value) for period in found.believed] == [("CRM", "Active"), ("CORE", "Restricted"), ("CORE", "Active")]
+    assert [period.end for period in found.believed][-1] is None
+    deleted = values_over_time(ask(load(folder), "customer", "C123"), "is_deleted")
+    assert deleted.not_allowed == {"CRM"}
+    assert [period.value for period in deleted.by_source["CRM"]] == [False, True]
 
 
-def test_of_many_words_the_latest_are_told(tmp_path: Path) -> None:
+def test_of_many_instants_the_latest_are_shown(tmp_path: Path) -> None:
     folder = believing_project(tmp_path, [RULE])
     lines = "\n".join(f"C1 | 1 | {datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=n):%Y-%m-%d %H:%M} | s{n}" for n in range(MOST + 20))
     tell(folder, "key | run | at | status\n" + lines)
-    (own,) = words(ask(load(folder), "customer", "C1"), "status").by_source.values()
+    (own,) = values_over_time(ask(load(folder), "customer", "C1"), "status").by_source.values()
     assert (len(own), own[0].value, own[-1].value) == (MOST, "s20", f"s{MOST + 19}")

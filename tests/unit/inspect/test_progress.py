@@ -2,8 +2,12 @@
 
 import json
 import os
+import socket
+import subprocess
+import sys
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -66,6 +70,28 @@ def test_a_run_without_an_end_is_running_while_it_speaks_and_interrupted_after(t
     run = read_run(tmp_path)
     assert (run.state, [stage.state for stage in run.stages]) == ("interrupted", ["interrupted", "waiting"])
     assert read_run(tmp_path, silence=200).state == "running"
+
+
+def test_a_run_whose_process_is_gone_is_not_waited_for(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    begun, *others = story("r1")[:2]
+    logged(tmp_path, [replace(begun, pid=process.pid, host=socket.gethostname()), *others], age=5)
+    run = read_run(tmp_path)
+    assert (run.state, [stage.state for stage in run.stages]) == ("interrupted", ["interrupted", "waiting"])
+    assert (run.note or "").startswith("no sign of life since 20")
+    logged(tmp_path, [replace(begun, run_id="r2", pid=os.getpid(), host=socket.gethostname())], age=5)
+    assert read_run(tmp_path, "r2").state == "running"
+    logged(tmp_path, [replace(begun, run_id="r3", pid=process.pid, host="elsewhere")], age=5)
+    assert read_run(tmp_path, "r3").state == "running"
+
+
+def test_a_run_that_a_signal_ended_says_so(tmp_path: Path) -> None:
+    begun, started, *_ = story("r1")
+    stopped = StageFinished("r1", AT, "bronze.a", "interrupted", 1.0)
+    logged(tmp_path, [begun, started, stopped, RunFinished("r1", AT, ok=False, seconds=1.0, counts={}, interrupted="SIGTERM")])
+    run = read_run(tmp_path)
+    assert (run.state, run.note, run.stages[0].state) == ("interrupted", "by SIGTERM", "interrupted")
 
 
 def test_a_run_whose_heart_beats_slowly_is_given_more_time(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_version_that_was_in_force_is_not_touched(tmp_path: Path, rules: list[
 
 def test_a_new_version_is_not_dated_back(tmp_path: Path) -> None:
     record = on_record(belief(tmp_path / "then", RULES[0]))
-    with pytest.raises(ConfigError, match="begins at 2026-03-01 00:00:00, a time that has been judged without it") as refused:
+    with pytest.raises(ConfigError, match="begins at 2026-03-01 00:00:00, a time that has been decided without it") as refused:
         check_unedited(belief(tmp_path / "now", RULES[0], SECOND), record)
     assert "let it begin after 2026-04-01" in str(refused.value.remedy)
 

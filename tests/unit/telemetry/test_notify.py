@@ -24,12 +24,14 @@ from karat.config.settings import EmailNotice, NotifySettings, WebhookNotice
 from karat.errors import SourceUnavailable
 from karat.telemetry.deliver import Undelivered, run_command
 from karat.telemetry.events import RunFinished, RunStarted, StageFinished
-from karat.telemetry.notice import Notice
+from karat.telemetry.notice import FailedStage, Notice
 from karat.telemetry.notify import Notifier
 from tests.support.services import free_port
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SECRET = "hush-hush"
+VALUE = "4711-0815"
+"""A value of the data that an engine quotes in its error."""
 
 Request = tuple[str, dict[str, str], Any]
 Received = tuple[str, list[Request]]
@@ -124,7 +126,8 @@ def run_ends(settings: NotifySettings, project: Path, *, ok: bool = False) -> No
     if ok:
         notifier.emit(StageFinished("r1", AT, "bronze.a", "succeeded", 2.0))
     else:
-        notifier.emit(StageFinished("r1", AT, "bronze.a", "failed", 2.0, error="[CONTRACT] größer\n  remedy: kleiner"))
+        told = {"error": f"[CONTRACT] {VALUE} ist größer", "summary": "[CONTRACT] größer\n  remedy: kleiner"}
+        notifier.emit(StageFinished("r1", AT, "bronze.a", "failed", 2.0, **told))
     notifier.emit(RunFinished("r1", AT, ok=ok, seconds=2.5, counts={"succeeded": 3, "failed": int(not ok)}))
     notifier.close()
 
@@ -150,6 +153,7 @@ def test_a_mail_says_what_failed_and_why(tmp_path: Path) -> None:
     assert mail.get_content().replace("\r\n", "\n") == (
         "bank: run r1 failed after 2.5 s.\nTables: 3 succeeded, 1 failed.\n\nFailed:\n"
         "\nbronze.a\n    [CONTRACT] größer\n      remedy: kleiner\n"
+        "\nThe whole text: karat progress r1, or .karat/logs/r1.jsonl in the project.\n"
     )
     assert (mailbox.logins, mailbox.encrypted) == ([], False)
 
@@ -198,6 +202,7 @@ def test_a_webhook_gets_json_and_headers_that_are_secrets(tmp_path: Path, receiv
         "seconds": 2.5,
         "counts": {"succeeded": 3, "failed": 1},
         "failed": [{"stage": "bronze.a", "error": "[CONTRACT] größer\n  remedy: kleiner"}],
+        "interrupted": None,
     }
 
 
@@ -251,6 +256,19 @@ def test_a_command_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     while child.exists() and " Z " not in child.read_text() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not child.exists() or " Z " in child.read_text()
+
+
+def test_an_error_without_a_summary_is_not_repeated_outside_the_machine() -> None:
+    ended = StageFinished("r1", AT, "bronze.a", "failed", 2.0, error=f"the value '{VALUE}' cannot be cast")
+    run = RunFinished("r1", AT, ok=False, seconds=1.0, counts={"failed": 1})
+    notice = Notice.of("bank", run, (FailedStage.of(ended),))
+    assert VALUE not in notice.as_text() + notice.as_json().decode()
+    assert ".karat/logs/r1.jsonl" in notice.as_text()
+
+
+def test_a_run_that_a_signal_ended_is_not_called_failed() -> None:
+    notice = Notice.of("bank", RunFinished("r1", AT, ok=False, seconds=1.0, counts={}, interrupted="SIGTERM"), ())
+    assert notice.headline == "bank: run r1 was interrupted by SIGTERM"
 
 
 def test_who_asked_for_failures_only_hears_no_success(tmp_path: Path, receiver: Received) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from karat.telemetry.board import Board
 from karat.telemetry.events import Event, Heartbeat, Rows, RunFinished, RunStarted, StageFinished, StageStarted
-from karat.telemetry.terminal import Terminal, Voice
+from karat.telemetry.terminal import Terminal, Verbosity
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 GOOD: Sequence[Event] = (
@@ -48,9 +48,9 @@ def console(file: StringIO, *, terminal: bool) -> Console:
     return Console(file=file, force_terminal=terminal, width=100, height=40)
 
 
-def shown(events: Sequence[Event], *, terminal: bool = False, voice: Voice = "normal") -> Seen:
+def shown(events: Sequence[Event], *, terminal: bool = False, verbosity: Verbosity = "normal") -> Seen:
     out, err = StringIO(), StringIO()
-    sink = Terminal(console(out, terminal=terminal), console(err, terminal=terminal), voice)
+    sink = Terminal(console(out, terminal=terminal), console(err, terminal=terminal), verbosity)
     for event in events:
         sink.emit(event)
     sink.close()
@@ -103,12 +103,12 @@ def test_a_run_without_changes_ends_by_saying_so() -> None:
 
 
 def test_quiet_says_only_the_summary() -> None:
-    assert shown(GOOD, voice="quiet") == Seen(shown(GOOD).out, "")
-    assert shown(GOOD, voice="quiet", terminal=True).err == ""
+    assert shown(GOOD, verbosity="quiet") == Seen(shown(GOOD).out, "")
+    assert shown(GOOD, verbosity="quiet", terminal=True).err == ""
 
 
 def test_silent_says_nothing() -> None:
-    assert shown(GOOD, voice="silent") == Seen("", "")
+    assert shown(GOOD, verbosity="silent") == Seen("", "")
 
 
 @pytest.mark.parametrize("wish", ["NO_COLOR", "CI", "dumb"])

@@ -1,0 +1,156 @@
+"""The timeline brought up to its evidence: what is new there, the versions it concerns, their difference, one commit.
+
+New is every row of a later batch than the timeline's commit says, whoever wrote it and whenever. So a timeline that a
+crash left behind catches up by the same steps that follow a batch.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from karat.bronze.arrival import takes_part
+from karat.bronze.context import StageContext, evidence_state, latest_by_source, remembered
+from karat.bronze.continuation import REBUILD, EvidenceState, NewEvidence, concerned_versions, continued, new_evidence, spans
+from karat.bronze.schema import SIGHTINGS, timeline_spec
+from karat.bronze.timeline import timeline
+from karat.errors import StateConflict
+from karat.lake.changes import ChangeSet, change_set, write
+from karat.lake.materialized import materialized
+from karat.state.commits import Written, ours
+from karat.temporal.changes import GONE, as_inserts, difference
+from karat.temporal.columns import ACTION, BATCH_SEQ, BK, SK, SOURCE_EFFECTIVE_TO
+from karat.temporal.moments import moment
+
+ATTEMPTS = 5
+"""How often a timeline that met another writer is brought up again."""
+
+
+@dataclass(frozen=True)
+class Consumed:
+    """How far the timeline has come, and what was on record then."""
+
+    batch: int
+    before: EvidenceState
+
+
+def catch_up(context: StageContext) -> tuple[StageContext, Written]:
+    """The context with a timeline that has consumed all evidence, and what that changed.
+
+    Another writer's commit is no failure: the timeline is then read again and brought up from there.
+    """
+    if not context.evidence.exists:
+        return context, Written()
+    for _ in range(ATTEMPTS - 1):
+        try:
+            written = advance(context)
+        except StateConflict:
+            context = context.refreshed()
+        else:
+            return (context if written == Written() else context.refreshed()), written
+    written = advance(context)
+    return context.refreshed(), written
+
+
+def advance(context: StageContext) -> Written:
+    """Bring the timeline up to the evidence; nothing new: nothing written."""
+    consumed = consumed_by(context)
+    if consumed.batch >= context.batch:
+        return Written()
+    new = context.assertions().where(F.col(BATCH_SEQ) > consumed.batch)
+    with materialized(spans(new)) as of_keys:
+        found = new_evidence(of_keys)
+        if not found.about_keys and not found.source_level:
+            return Written()
+        with _changes(new, (of_keys, found), consumed, context) as changes:
+            position = {"batch": context.batch, **remembered(state_after(consumed.before, found, context))}
+            commit = context.run.commit(context.stage, context.timeline.next_number, **position)
+            return write(changes, context.entity.timeline, context.tables, commit)
+
+
+def consumed_by(context: StageContext) -> Consumed:
+    """How far the timeline has come, by its own commit; commits of older versions name the evidence's version instead."""
+    position = context.timeline.checkpoint.position
+    if "batch" in position:
+        return Consumed(int(position["batch"]), evidence_state(position))
+    nothing = Consumed(0, evidence_state({}, is_first=True))
+    if context.timeline.is_empty or "assertions" not in position:
+        return nothing
+    version = int(position["assertions"])
+    for commit in context.tables.commits(context.entity.assertions):
+        record = ours(commit)
+        if commit["version"] <= version and record is not None and record["stage"] == context.stage:
+            return Consumed(int(record["sequence"]), evidence_state(record["position"]))
+    return nothing
+
+
+def state_after(before: EvidenceState, found: NewEvidence, context: StageContext) -> EvidenceState:
+    """What is on record once the new evidence is consumed."""
+    unseen = before.unseen
+    if context.is_lazy:
+        unseen = max((at for at in (unseen, found.latest) if at is not None), default=None)
+    source_level = latest_by_source(before.source_level, found.source_level)
+    return replace(before, source_level=source_level, shows_apart=before.shows_apart | found.shows_apart, unseen=unseen)
+
+
+@contextmanager
+def _changes(new: DataFrame, news: tuple[DataFrame, NewEvidence], consumed: Consumed, context: StageContext) -> Iterator[ChangeSet]:
+    """What the new evidence changes, computed and counted."""
+    spec = timeline_spec(context.schema)
+    of_keys, found = news
+    with ExitStack() as stack:
+        if context.timeline.is_empty or not consumed.batch:
+            rows = _from_nothing(found, context)
+            yield change_set(stack.enter_context(materialized(rows)), spec)
+            return
+        followed = stack.enter_context(materialized(_continued(new, of_keys, (consumed.before, found), context)))
+        changes = change_set(followed, spec)
+        if changes.counts.get(REBUILD):
+            keys = stack.enter_context(materialized(followed.where(F.col(ACTION) == REBUILD).select(SK).distinct()))
+            keys.count()  # so that Spark knows how few they are when it joins the whole tables with them
+            others = followed.where(F.col(ACTION) != REBUILD)
+            rebuilt = _rebuilt(keys, found, consumed.before, context).withColumn(GONE, F.lit(0).cast("bigint"))
+            changes = change_set(stack.enter_context(materialized(others.unionByName(rebuilt))), spec)
+        yield changes
+
+
+def _from_nothing(found: NewEvidence, context: StageContext) -> DataFrame:
+    """Every version, where none is held."""
+    source_level = bool(found.source_level or found.shows_apart)
+    rows = timeline(context.assertions(), context.schema, source_level=source_level)
+    spec = timeline_spec(context.schema)
+    if context.timeline.is_empty:
+        return as_inserts(rows, spec)
+    return difference(rows, context.versions(), spec)
+
+
+def _continued(new: DataFrame, of_keys: DataFrame, news: tuple[EvidenceState, NewEvidence], context: StageContext) -> DataFrame:
+    """The versions of the keys that are concerned, from those that are held and from what is new."""
+    before, found = news
+    source_level = () if context.schema.is_transaction else found.source_level
+    held = _ending_after(context.versions(), found.earliest, context)
+    concerned = concerned_versions(held, of_keys.where(F.col(SK).isNotNull()), source_level)
+    about_keys = new.where(takes_part())
+    return continued(concerned, about_keys, (before, source_level), context.schema, lazy=context.is_lazy)
+
+
+def _rebuilt(keys: DataFrame, found: NewEvidence, before: EvidenceState, context: StageContext) -> DataFrame:
+    """The versions of these keys from their whole evidence, as far as they differ from the held ones."""
+    evidence = context.assertions()
+    history = evidence.where(F.col(BK).isNotNull()).join(keys, SK, "left_semi")
+    source_level = bool(found.source_level or before.source_level or found.shows_apart or before.shows_apart)
+    if source_level:
+        history = history.unionByName(evidence.where(F.col(BK).isNull()))
+    held = context.versions().join(keys, SK, "left_semi")
+    fresh = timeline(history, context.schema, source_level=source_level)
+    return difference(fresh, held, timeline_spec(context.schema), SIGHTINGS if context.is_lazy else ())
+
+
+def _ending_after(held: DataFrame, since: datetime | None, context: StageContext) -> DataFrame:
+    """The versions that end at or after a time; the literal keeps files of older ones closed. Facts have no end."""
+    if context.schema.is_transaction or since is None:
+        return held
+    return held.where(F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) >= moment(since)))

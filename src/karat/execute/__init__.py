@@ -1,1 +1,0 @@
-"""Execute: stages become commits; the only room that acts."""

@@ -1,0 +1,79 @@
+"""Housekeeping of the tables of entities and beliefs: small files joined and laid out by key, old files let go.
+
+Nothing here changes what a table says, except that sightings which were left for later are written down now.
+"""
+
+from dataclasses import dataclass
+
+from karat.belief.rebuild import rebuild_belief
+from karat.bronze.rebuild import rebuild_timeline
+from karat.config.names import TableName
+from karat.config.resolved import Belief, Entity
+from karat.lake.context import RunContext
+from karat.lake.delta import DeltaTables
+from karat.temporal.columns import BK
+
+SMALL_FILE = 32 * 1024 * 1024
+"""Files below this are worth joining."""
+
+
+@dataclass(frozen=True)
+class Chore:
+    """One table's housekeeping: how it looks, and what was or would be done."""
+
+    table: str
+    files: int
+    bytes: int
+    actions: tuple[str, ...]
+    """What is worth doing; nothing for a table in order."""
+    done: bool = False
+
+
+def chores(of: Entity | Belief, tables: DeltaTables, *, retention_hours: int) -> list[tuple[TableName, Chore]]:
+    """What each of the tables could use."""
+    found = []
+    for name in _tables(of):
+        if not tables.exists(name):
+            continue
+        files, size = tables.extent(name)
+        actions = []
+        if files > 1 and size / files < SMALL_FILE:
+            layout = ", laid out by key" if _layout(of, name) else ""
+            actions.append(f"compact {files} files of {size // max(files, 1):,} bytes on average{layout}")
+        if isinstance(of, Entity) and name == of.timeline and of.declared.sightings == "lazy":
+            actions.append("bring lazy sightings up to date")
+        actions.append(f"let go of files no version of the last {retention_hours} hours needs")
+        found.append((name, Chore(str(name), files, size, tuple(actions))))
+    return found
+
+
+def maintain(of: Entity | Belief, run: RunContext, *, retention_hours: int) -> list[Chore]:
+    """Do what `chores` says."""
+    tables = run.tables()
+    done = []
+    for name, chore in chores(of, tables, retention_hours=retention_hours):
+        if any(action.startswith("bring") for action in chore.actions):
+            rebuild(of, run)
+        if any(action.startswith("compact") for action in chore.actions):
+            tables.compact(name, _layout(of, name))
+        tables.vacuum(name, retention_hours)
+        files, size = tables.extent(name)
+        done.append(Chore(chore.table, files, size, chore.actions, done=True))
+    return done
+
+
+def rebuild(of: Entity | Belief, run: RunContext) -> None:
+    """The tables as all evidence says; only keys that differ are written."""
+    if isinstance(of, Entity):
+        rebuild_timeline(of, run)
+    else:
+        rebuild_belief(of, run)
+
+
+def _tables(of: Entity | Belief) -> tuple[TableName, ...]:
+    return (of.assertions, of.timeline, of.quarantine) if isinstance(of, Entity) else of.tables
+
+
+def _layout(of: Entity | Belief, name: TableName) -> tuple[str, ...]:
+    """The columns by which rows are laid close together: whatever is about one key; refused rows have none."""
+    return () if isinstance(of, Entity) and name == of.quarantine else (BK,)

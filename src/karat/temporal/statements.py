@@ -1,0 +1,171 @@
+"""Statements in their order: each thing said once, and what follows for a key from statements about a whole source.
+
+A source also says things about everything it has: a truncate, or that a snapshot was complete. Such a statement has no
+key. For every key that its source held at that time and, if it is a snapshot, does not show, it is a delete. A key that
+a snapshot shows although its source held it deleted is back at the time of the snapshot.
+
+    KYC   a @1   b @1   snapshot of 2 shows a     → b is deleted @2
+    KYC   b @3                                    → b is back @3
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from karat.temporal.columns import (
+    ABSENT,
+    ASSERTED,
+    AT,
+    BK,
+    COPIES,
+    EVENT_TS,
+    FEED,
+    FIRST_SEEN,
+    INGEST_TS,
+    IS_DELETED,
+    LAST_EVENT_TS,
+    LAST_SEEN,
+    LOAD_TYPE,
+    OP,
+    PLACE,
+    SEEN_COUNT,
+    SK,
+    SNAPSHOT_TS,
+    SOURCE_FILE,
+    SOURCE_SYSTEM,
+    STATEMENT_HASH,
+    TIME_BASIS,
+    Names,
+    col,
+)
+from karat.temporal.entity_schema import EntitySchema
+from karat.temporal.order import ORDER_FILE, chronological, in_arrival, in_place_by_source
+from karat.temporal.windows import all_of, before
+
+ROLE: Final = "__karat_role"
+"""Working: why a statement is here: it was said, follows from a statement about the whole source, or from a snapshot."""
+SAID, FOLLOWS, PRESENT = "said", "follows", "present"
+SPEAKS: Final = "__karat_speaks"
+"""Working: whether later statements inherit from this one; a copy of a statement that is already there does not count."""
+_NEXT: Final = "__karat_next"
+_HOLDS: Final = "__karat_holds"
+_TOLD: Final = (SOURCE_SYSTEM, AT, IS_DELETED, LOAD_TYPE, OP, EVENT_TS, SNAPSHOT_TS)
+
+
+def statements(assertions: DataFrame, schema: EntitySchema, *, source_level: bool = True) -> DataFrame:
+    """Every statement that takes part, once, with what follows from statements about whole sources.
+
+    `AT` is when it takes effect, `PLACE` its number in its entity's order. `source_level` says whether there may be
+    statements about whole sources among the assertions. Grain: one row per statement and key.
+    """
+    counted = assertions.where(F.col(TIME_BASIS).isNotNull())
+    about_keys = counted.where(F.col(BK).isNotNull()).transform(distinct_statements, (BK, STATEMENT_HASH))
+    if schema.is_transaction or not source_level:
+        return in_order(about_keys, None, schema)
+    of_sources = counted.where(F.col(BK).isNull()).transform(distinct_statements, (SOURCE_SYSTEM, STATEMENT_HASH))
+    return in_order(about_keys, of_sources, schema)
+
+
+def distinct_statements(rows: DataFrame, identity: Names) -> DataFrame:
+    """Copies counted once: the row of the first arrival, with how often and when the statement was seen.
+
+    Grain: one row per statement.
+    """
+    arrival = in_arrival(*identity)
+    same = all_of(arrival)
+    counted = rows.withColumns(
+        {
+            "__karat_arrival": F.row_number().over(arrival),
+            FIRST_SEEN: F.min(INGEST_TS).over(same),
+            LAST_SEEN: F.max(INGEST_TS).over(same),
+            SEEN_COUNT: F.sum(COPIES).over(same),
+            ORDER_FILE: F.min(SOURCE_FILE).over(same),
+            AT: F.col(EVENT_TS),
+            SPEAKS: F.lit(True),
+            LAST_EVENT_TS: F.lit(None).cast("timestamp"),
+        }
+    )
+    return counted.where(F.col("__karat_arrival") == 1).drop("__karat_arrival")
+
+
+def in_order(about_keys: DataFrame, of_sources: DataFrame | None, schema: EntitySchema, *, presence: bool = True) -> DataFrame:
+    """The statements that have an effect on each key, numbered in their order. Grain: one row per statement and key.
+
+    `of_sources` are the statements about whole sources, None if there are none. `presence` says whether a snapshot may
+    bring a key back. Facts do not vanish with a truncate, nor do they come back: for transactions neither matters.
+    """
+    said = about_keys.withColumn(ROLE, F.lit(SAID))
+    if schema.is_transaction or (of_sources is None and not presence):
+        return said.withColumn(PLACE, F.row_number().over(chronological(BK)))
+    if of_sources is not None:
+        said = with_deletes_that_follow(said, of_sources, schema)
+    if presence:
+        said = with_presence(said)
+    return without_void(said, schema, presence=presence)
+
+
+def with_deletes_that_follow(about_keys: DataFrame, of_sources: DataFrame, schema: EntitySchema) -> DataFrame:
+    """The statements, and for each statement about a whole source a delete of the keys that it may find live.
+
+    A delete is tried only between an upsert of that source and the source's next statement about the key; whether it
+    holds is decided by `without_void`, which knows the order of equal times. Grain: one row per statement and key.
+    """
+    by_source = Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(AT)
+    from_key = (BK, SK, *schema.key)
+    at_each_time = _shown_at_their_snapshot_too(about_keys.select(*map(col, from_key), *_TOLD))
+    upserts = at_each_time.withColumn(_NEXT, F.lead(AT).over(by_source)).where(~F.col(IS_DELETED))
+    keyed = upserts.select(*(col(name) for name in from_key), SOURCE_SYSTEM, AT, _NEXT).alias("key")
+    nothing_said = {ASSERTED: F.array().cast("array<string>"), IS_DELETED: F.lit(True), ROLE: F.lit(FOLLOWS)}
+    spoken = of_sources.drop(*from_key).withColumns(nothing_said).alias("all")
+    falls_between = (F.col(f"all.{AT}") >= F.col(f"key.{AT}")) & F.coalesce(F.col(f"all.{AT}") <= F.col(f"key.{_NEXT}"), F.lit(True))
+    same_source = F.col(f"all.{SOURCE_SYSTEM}") == F.col(f"key.{SOURCE_SYSTEM}")
+    pairs = keyed.join(F.broadcast(spoken), same_source & falls_between, "inner").select(
+        *(col(name, "key") for name in from_key), *(col(name, "all") for name in spoken.columns)
+    )
+    candidates = pairs.dropDuplicates([BK, SOURCE_SYSTEM, STATEMENT_HASH])
+    shown = about_keys.where(F.col(SNAPSHOT_TS).isNotNull()).select(BK, SOURCE_SYSTEM, FEED, SNAPSHOT_TS).distinct()
+    shown = shown.withColumn("__karat_shown", F.lit(True))
+    told = candidates.join(shown, [BK, SOURCE_SYSTEM, FEED, SNAPSHOT_TS], "left")
+    unshown = told.where((F.col(OP) != ABSENT) | F.col("__karat_shown").isNull()).drop("__karat_shown")
+    return about_keys.unionByName(unshown, allowMissingColumns=True)
+
+
+def _shown_at_their_snapshot_too(about_keys: DataFrame) -> DataFrame:
+    """Statements at their own time, and snapshot rows of another time at the snapshot's as well."""
+    apart = about_keys.where(is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS)))
+    return about_keys.unionByName(apart.withColumn(AT, F.col(SNAPSHOT_TS)))
+
+
+def with_presence(about_keys: DataFrame) -> DataFrame:
+    """Snapshot rows of a key that was ever deleted also say that it was there at the snapshot's time."""
+    ever_deleted = F.max(IS_DELETED).over(Window.partitionBy(BK, SOURCE_SYSTEM))
+    shows = (F.col(ROLE) == SAID) & is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS)) & ever_deleted
+    roles = F.when(shows, F.array(F.lit(SAID), F.lit(PRESENT))).otherwise(F.array(F.col(ROLE)))
+    each = about_keys.withColumn("__karat_roles", roles).withColumn(ROLE, F.explode("__karat_roles"))
+    at = F.when(F.col(ROLE) == PRESENT, F.col(SNAPSHOT_TS)).otherwise(F.col(AT))
+    return each.drop("__karat_roles").withColumn(AT, at)
+
+
+def without_void(about_keys: DataFrame, schema: EntitySchema, *, presence: bool = True) -> DataFrame:
+    """The statements that have an effect, in their order; a delete that only follows must find its key live before it."""
+    used = about_keys.withColumn(PLACE, F.row_number().over(chronological(BK)))
+    if presence:
+        used = used.withColumn(_HOLDS, _brings_back(schema)).where(F.col(_HOLDS))
+    was_deleted = F.lag(IS_DELETED).over(in_place_by_source(schema.sources))
+    holds = (F.col(ROLE) != FOLLOWS) | F.coalesce(~was_deleted, F.lit(False))
+    return used.withColumn(_HOLDS, holds).where(F.col(_HOLDS)).drop(_HOLDS)
+
+
+def is_snapshot() -> Column:
+    """A row of a full extract, rather than an event."""
+    return (F.col(LOAD_TYPE) == "FULL") & F.col(OP).isNull()
+
+
+def _brings_back(schema: EntitySchema) -> Column:
+    """Presence counts only right after a delete of a key its source has really spoken of; everything else stays."""
+    order = in_place_by_source(schema.sources)
+    said_before = F.count(F.when(F.col(ROLE) == SAID, 1)).over(before(order)) > 0
+    last_was_delete = F.last(F.when(F.col(ROLE) != PRESENT, F.col(IS_DELETED)), ignorenulls=True).over(before(order))
+    is_first = F.coalesce(F.lag(ROLE).over(order) != PRESENT, F.lit(True))
+    return (F.col(ROLE) != PRESENT) | (said_before & F.coalesce(last_was_delete, F.lit(False)) & is_first)
