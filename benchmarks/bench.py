@@ -70,6 +70,8 @@ class Bench:
     size: Size = field(default_factory=Size)
     rounds: int = 3
     warm_up: int = 1
+    days: int = 10
+    """The day of snapshots that is compared with the second."""
     verify: bool = False
     """Whether every table is compared with a rebuild from its evidence once its case is over."""
     windows: list[Window] = field(default_factory=list)
@@ -80,14 +82,14 @@ class Bench:
         if self._base is None:
             folder, size = self.folder / "base", (self.size.keys, self.size.versions)
             world = entity_world(self.spark, folder, size)
-            clock = folder / "clock.json"
+            clock = world.by_hand / "clock.json"
             if clock.exists():
                 world.hours = json.loads(clock.read_text(encoding="utf-8"))
             else:
                 took = load_history(world)
                 print(f"loaded {size[0] * size[1]:,} versions in {took:.0f} s", flush=True)
-                shutil.copytree(world.table(TIMELINE), folder / "by_hand" / "scd2")
-                current_rows(world, folder / "by_hand" / "upsert")
+                shutil.copytree(world.table(TIMELINE), world.by_hand / "scd2")
+                current_rows(world, world.by_hand / "upsert")
             self._base = world
             self.remember()
         return self._base
@@ -95,12 +97,12 @@ class Bench:
     def remember(self) -> None:
         """Notes how far the shared world is, so that a later run may start from it."""
         if self._base is not None:
-            (self._base.folder / "clock.json").write_text(json.dumps(self._base.hours), encoding="utf-8")
+            (self._base.by_hand / "clock.json").write_text(json.dumps(self._base.hours), encoding="utf-8")
 
     def room(self, name: str) -> Path:
-        """An empty folder for a case."""
-        folder = self.folder / name
-        shutil.rmtree(folder, ignore_errors=True)
+        """An empty folder for a case, and for its work by hand."""
+        for folder in (self.folder / f"{name}_by_hand", self.folder / name):
+            shutil.rmtree(folder, ignore_errors=True)
         return folder
 
     def run(self, case: str, world: World) -> float:

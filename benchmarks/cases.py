@@ -27,6 +27,7 @@ from benchmarks.worlds import (
 )
 
 Case = Callable[[Bench], list[Row]]
+STATEMENTS_A_RUN = 1_000_000
 IN_ORDER, HALF_LATE = Mix(), Mix(late=0.5)
 
 
@@ -97,7 +98,7 @@ def tenfold(bench: Bench) -> list[Row]:
     once = entity_world(bench.spark, bench.room("once"), (keys, versions))
     tenfold = entity_world(bench.spark, bench.room("tenfold"), (keys, 10 * versions))
     for world in (once, tenfold):
-        load_history(world, versions_a_run=10)
+        load_history(world, versions_a_run=max(1, STATEMENTS_A_RUN // keys))
     rows = max(1, bench.size.rows // 2)
 
     def prepare() -> Mapping[str, Act]:
@@ -121,20 +122,19 @@ def tenfold(bench: Bench) -> list[Row]:
 
 
 def snapshots(bench: Bench) -> list[Row]:
-    """A complete snapshot every day; the tenth must not cost more than the second."""
+    """A complete snapshot every day; a later one must not cost more than the second."""
     keys = max(1, bench.size.keys // 5)
     world = entity_world(bench.spark, bench.room("snapshots"), (keys, 1), [SNAPSHOTS])
     took: list[float] = []
-    last = 9 + bench.rounds
-    for day in range(1, last + 1):
+    for day in range(1, bench.days + bench.rounds):
         write_snapshot(world, day, range(keys), 0.02, FIRST)
         took.append(bench.run("snapshots", world))
         world.forget_files()
     print("  snapshots: " + ", ".join(f"{seconds:.1f}" for seconds in took) + " s", flush=True)
     bench.check(world, "thing")
     shutil.rmtree(world.folder)
-    early, late = (statistics.median(took[first : first + bench.rounds]) for first in (1, 9))
-    return [Row(f"complete snapshot of {keys:,} keys, 2 % changed: day 10", late, early, 1.3, "day 2")]
+    early, late = (statistics.median(took[first : first + bench.rounds]) for first in (1, bench.days - 1))
+    return [Row(f"complete snapshot of {keys:,} keys, 2 % changed: day {bench.days}", late, early, 1.3, "day 2")]
 
 
 def belief(bench: Bench) -> list[Row]:
@@ -160,8 +160,7 @@ def first_load(bench: Bench) -> list[Row]:
     keys = max(1, bench.size.keys // versions)
 
     def prepare() -> Mapping[str, Act]:
-        folder = bench.room("first")
-        world = entity_world(bench.spark, folder, (keys, versions))
+        world = entity_world(bench.spark, bench.room("first"), (keys, versions))
         files = write_history(world, range(versions))
 
         def by_karat() -> float:
@@ -169,16 +168,16 @@ def first_load(bench: Bench) -> list[Row]:
             bench.check(world, "thing")
             return took
 
-        return {"karat": by_karat, "by hand": lambda: peers.first_load(world, folder / "by_hand", files)}
+        return {"karat": by_karat, "by hand": lambda: peers.first_load(world, world.by_hand, files)}
 
     found = bench.compare("first-load", prepare)
-    shutil.rmtree(bench.folder / "first")
+    bench.room("first")
     return [Row(f"first load of {keys * versions:,} statements", found["karat"], found["by hand"], 2.0, "by hand")]
 
 
 def _against_merge(bench: Bench, case: str, rows: int, mix: Mix) -> dict[str, float]:
     base = bench.base()
-    by_hand = base.folder / "by_hand"
+    by_hand = base.by_hand
 
     def prepare() -> Mapping[str, Act]:
         files = [base.deliver(rows, mix)]

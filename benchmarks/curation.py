@@ -11,7 +11,7 @@ from benchmarks import peers
 from benchmarks.bench import Act, Bench, Row
 from benchmarks.worlds import ATTRIBUTES, CURATED, FIRST, World, curation_world
 
-DAY = timedelta(days=1)
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 _STRIDE = 1_000_003
 """A prime that divides no number of keys: so many steps visit as many keys."""
 
@@ -23,14 +23,14 @@ def curation(bench: Bench) -> list[Row]:
     for version in range(versions):
         say(world, keys, f"version {version}", version)
         world.run()
-    by_hand = world.folder / "by_hand"
+    by_hand = world.by_hand
     shutil.copytree(world.table(CURATED), by_hand)
     days = iter(range(versions, versions + bench.warm_up + bench.rounds))
 
     def prepare() -> Mapping[str, Act]:
         day = next(days)
         say(world, rows, f"batch {day}", day)
-        above = f"{FIRST + DAY * (day - 1):%F %T}"
+        above = f"{FIRST + DAY * day - SECOND:%F %T}"
 
         def by_karat() -> float:
             bench.run("curation", world)
@@ -40,7 +40,7 @@ def curation(bench: Bench) -> list[Row]:
 
     found = bench.compare("curation", prepare)
     _check(bench, world, by_hand)
-    shutil.rmtree(world.folder)
+    bench.room("curation")
     title = f"curation SCD2, {rows:,} rows into {keys * versions:,} versions"
     return [Row(title, found["karat"], found["MERGE"], 1.4)]
 
@@ -50,7 +50,7 @@ def say(world: World, rows: int, words: str, day: int) -> None:
     rows = min(rows, world.keys)
     keys = world.spark.range(rows, numPartitions=2).select(((F.col("id") * _STRIDE + day) % world.keys).alias("key"))
     values = [F.concat_ws("-", F.lit(name), F.col("key") % 1000, F.lit(words)).alias(name) for name in ATTRIBUTES]
-    at = F.timestamp_seconds(F.lit(int((FIRST + DAY * day).timestamp()))).alias("ingestion_ts")
+    at = F.timestamp_seconds(F.lit(int((FIRST + DAY * day).timestamp())) + F.col("key") % 80_000).alias("ingestion_ts")
     said = keys.select(F.col("key").cast("string").alias("thing_id"), F.lit("CORE").alias("source_system"), *values, at)
     said.coalesce(2).write.format("delta").mode("append").save(str(world.table("bronze.said")))
 

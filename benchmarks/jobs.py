@@ -17,7 +17,10 @@ from typing import Any
 from benchmarks.bench import Window
 
 _TOLD = ("Exchange", "Sort", "Window", "Join", "Generate", "HashAggregate", "WriteFiles", "MapInPandas", "InMemoryTableScan")
+_METRICS = ("number of output rows", "data size", "scan time", "sort time", "spill size", "duration", "time in aggregation build")
 _EVENT = "Event"
+_RUN = re.compile(r"karat \w+ [\w.]+ \([\w-]+\)(: | - )?")
+"""What every query of a stage is called; beyond that, Delta says what it does."""
 
 
 @dataclass
@@ -72,7 +75,7 @@ def read_log(folder: Path) -> Log:
                 query = Query(began, properties.get("callSite.short") or "a job of its own")
                 other.append(query)
             query.jobs += 1
-            query.group = properties.get("spark.jobGroup.id") or query.group
+            query.group = (properties.get("spark.jobGroup.id") or query.group).rsplit("/", 1)[-1]
             of_stage.update(dict.fromkeys(event["Stage IDs"], query))
             of_job[event["Job ID"]], starts[event["Job ID"]] = query, began
         elif kind == "SparkListenerJobEnd":
@@ -85,18 +88,32 @@ def read_log(folder: Path) -> Log:
     return Log([*queries.values(), *other], metrics, spans)
 
 
-def told(log: Log, window: Window, most: int = 25) -> Iterator[str]:
-    """The queries of a run, longest first, and how much of the run no job was running."""
+def told(log: Log, window: Window, plans: int = 0, most: int = 25) -> Iterator[str]:
+    """The queries of a run, longest first, and how much of the run no job was running; of the first `plans` the whole plan."""
     inside = [query for query in log.queries if query.jobs and window.began <= query.began <= window.ended]
     busy = _covered((began, ended) for began, ended in log.jobs if window.began <= began <= window.ended)
     wall = window.ended - window.began
     jobs = sum(query.jobs for query in inside)
     yield f"{window.case}: {wall:.1f} s, of which {wall - busy:.1f} s without a job; {jobs} jobs in {len(inside)} queries"
-    for query in sorted(inside, key=lambda query: -query.seconds)[:most]:
+    for number, query in enumerate(sorted(inside, key=lambda query: -query.seconds)[:most]):
         start = query.began - window.began
-        yield f"  {query.seconds:7.2f} s  at {start:6.1f}  {query.jobs:3d} jobs  {query.group}  {_short(query.description)}"
+        yield f"  {query.seconds:7.2f} s  at {start:6.1f}  {query.jobs:3d} jobs  {query.group}  {_short(_RUN.sub('', query.description))}"
         if does := " · ".join(_operators(query, log.metrics)):
             yield f"      {does}"
+        if number < plans:
+            yield from _tree(query.plan, query, log.metrics)
+
+
+def _tree(node: Mapping[str, Any], query: Query, metrics: Mapping[int, int], depth: int = 0) -> Iterator[str]:
+    """The operators that ran in a query, each under the one that it feeds, with what they counted."""
+    ran = [each for each in node.get("metrics", ()) if each["accumulatorId"] in query.counted]
+    if ran:
+        told_of = [each for each in ran if each["name"] in _METRICS]
+        counts = ", ".join(f"{each['name']} {metrics.get(each['accumulatorId'], 0):,}" for each in told_of)
+        text = " ".join(str(node.get("simpleString", "")).split())[:120]
+        yield f"        {'  ' * depth}{text}  [{counts}]"
+    for child in node.get("children", ()):
+        yield from _tree(child, query, metrics, depth + bool(ran))
 
 
 def _count(stage: Mapping[str, Any], of_stage: Mapping[int, Query], metrics: dict[int, int]) -> None:

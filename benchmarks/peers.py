@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from delta import DeltaTable
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from benchmarks.worlds import ATTRIBUTES, CURATED, TIMELINE, World
 
+Values = dict[str, str | Column]
 _DIFFERS = " OR ".join(f"NOT (held.{name} <=> new.{name})" for name in ATTRIBUTES)
 
 
 def timed(act: Callable[[SparkSession], None], spark: SparkSession) -> float:
     """The seconds that it takes in a session of its own."""
     session = spark.newSession()
-    spark.sparkContext.setJobGroup("by hand", "by hand")
     began = time.monotonic()
     act(session)
     return time.monotonic() - began
@@ -35,12 +35,13 @@ def scd2_merge(world: World, table: Path, files: Sequence[Path]) -> float:
         current = held.toDF().where("is_source_current AND is_current")
         changed = updates.alias("new").join(current.alias("held"), F.expr("new.thing_id = held.thing_id")).where(_DIFFERS)
         staged = changed.selectExpr("NULL AS merge_key", "new.*").unionByName(updates.selectExpr("thing_id AS merge_key", "*"))
-        values = {name: f"new.{name}" for name in ("thing_id", *ATTRIBUTES)}
-        period = {"effective_from": "new.at", "is_current": "true", "is_source_current": "true", "is_deleted": "new.op = 'd'"}
+        values: Values = {name: f"new.{name}" for name in ("thing_id", *ATTRIBUTES)}
+        closed: Values = {"is_current": "false", "is_source_current": "false", "effective_to": "new.at"}
+        period: Values = {"effective_from": "new.at", "is_current": "true", "is_source_current": "true", "is_deleted": "new.op = 'd'"}
         (
             held.alias("held")
             .merge(staged.alias("new"), "held.thing_id = new.merge_key AND held.is_source_current = true AND held.is_current = true")
-            .whenMatchedUpdate(_DIFFERS, set={"is_current": "false", "is_source_current": "false", "effective_to": "new.at"})
+            .whenMatchedUpdate(_DIFFERS, set=closed)
             .whenNotMatchedInsert(values={**values, **period})
             .execute()
         )
@@ -53,7 +54,7 @@ def upsert(world: World, table: Path, files: Sequence[Path]) -> float:
 
     def act(session: SparkSession) -> None:
         updates = _latest(_messages(session, files), "thing_id", "at")
-        values = {name: f"new.{name}" for name in ("thing_id", *ATTRIBUTES)}
+        values: Values = {name: f"new.{name}" for name in ("thing_id", *ATTRIBUTES)}
         (
             DeltaTable.forPath(session, str(table))
             .alias("held")
@@ -89,8 +90,8 @@ def curation_merge(world: World, table: Path, above: str) -> float:
         same = "new.thing_id = held.thing_id AND new.source_system = held.source_system"
         changed = updates.alias("new").join(held.toDF().where("is_current").alias("held"), F.expr(same)).where(_DIFFERS)
         staged = changed.selectExpr("NULL AS merge_key", "new.*").unionByName(updates.selectExpr("thing_id AS merge_key", "*"))
-        values = {name: f"new.{name}" for name in ("thing_id", "source_system", *ATTRIBUTES, "ingestion_ts")}
-        period = {
+        values: Values = {name: f"new.{name}" for name in ("thing_id", "source_system", *ATTRIBUTES, "ingestion_ts")}
+        period: Values = {
             "effective_start_date": "new.ingestion_ts",
             "effective_end_date": "TIMESTAMP '9999-12-31 23:59:59'",
             "is_current": "true",

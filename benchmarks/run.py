@@ -1,6 +1,7 @@
 """Karat beside the same work by hand, case by case, and one table at the end.
 
-    python -m benchmarks.run [--scale 1.0] [--rows N] [--only CASE,CASE] [--rounds 3] [--verify] [--jobs] [--keep FOLDER] [--readme]
+    python -m benchmarks.run [--scale 1.0] [--rows N] [--only CASE,CASE] [--rounds 3]
+                             [--verify] [--jobs [--plans N]] [--keep FOLDER] [--readme]
 
 All in one Spark session of this process, on equal tables, in turns; medians after a warm-up. Times on a shared machine say
 little, ratios within one run more. `--keep` builds the shared table in a folder and starts from it the next time; `--jobs`
@@ -37,10 +38,10 @@ def main() -> None:
     root = given.keep or Path(tempfile.mkdtemp(prefix="karat-bench-"))
     root.mkdir(parents=True, exist_ok=True)
     events = Path(tempfile.mkdtemp(prefix="karat-bench-events-"))
-    logged = {"spark.eventLog.enabled": True, "spark.eventLog.dir": events.as_uri(), "spark.eventLog.compress": False}
+    logged: dict[str, object] = {"spark.eventLog.enabled": True, "spark.eventLog.dir": events.as_uri(), "spark.eventLog.compress": False}
     conf = {"spark.ui.enabled": False, "spark.local.dir": str(root / "scratch"), **(logged if given.jobs else {})}
     os.environ.setdefault("KARAT_DRIVER_MEMORY", MEMORY)
-    spark = build_session(SparkSettings(master="local[2]", profile="throughput", conf=conf), "karat benchmark")
+    spark = build_session(SparkSettings.model_validate({"master": "local[2]", "profile": "throughput", "conf": conf}), "karat benchmark")
     size = Size().scaled(given.scale, given.rows)
     bench = Bench(spark, root, size, given.rounds, given.warm_up, verify=given.verify)
     rows: list[Row] = []
@@ -51,7 +52,7 @@ def main() -> None:
         if given.jobs:
             log = read_log(events)
             for window in {window.case: window for window in bench.windows}.values():
-                print("\n" + "\n".join(told(log, window)))
+                print("\n" + "\n".join(told(log, window, given.plans)))
         shutil.rmtree(events)
         if given.keep is None:
             shutil.rmtree(root)
@@ -94,6 +95,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--warm-up", type=int, default=1)
     parser.add_argument("--verify", action="store_true", help="compare every table with its rebuild after its case")
     parser.add_argument("--jobs", action="store_true", help="print what Spark did in the last round of every case")
+    parser.add_argument("--plans", type=int, default=0, help="with --jobs: of how many queries the whole plan, longest first")
     parser.add_argument("--keep", type=Path, help="a folder for the shared table, to start from it the next time")
     parser.add_argument("--readme", action="store_true", help="write the table into benchmarks/README.md")
     return parser.parse_args()

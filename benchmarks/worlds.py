@@ -94,6 +94,8 @@ class World:
     hours: int = 0
     """How many hours of batches lie behind it."""
     reports: list[Report] = field(default_factory=list)
+    changed_on: dict[int, int] = field(default_factory=dict)
+    """Of keys in snapshots: the day since which they say the same."""
 
     @property
     def project(self) -> Project:
@@ -108,9 +110,14 @@ class World:
         """Where a table of the lake is."""
         return self.folder / "lake" / name.replace(".", "/")
 
+    @property
+    def by_hand(self) -> Path:
+        """Where the work by hand has its tables: not below the project, which would read their logs as declarations."""
+        return self.folder.with_name(f"{self.folder.name}_by_hand")
+
     def copy(self, folder: Path) -> "World":
         """An equal world that goes its own way from here."""
-        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("by_hand"))
+        shutil.copytree(self.folder, folder)
         return World(self.spark, folder, self.keys, self.versions, self.hours)
 
     def run(self) -> float:
@@ -198,9 +205,8 @@ def write_snapshot(world: World, day: int, keys: range, changed: float, since: d
     dice = random.Random(day)  # noqa: S311  (a snapshot, not a secret)
     at = (since + timedelta(days=day)).isoformat()
     new = set(dice.sample(keys, int(len(keys) * changed))) if day > 1 else set(keys)
-    said = world.__dict__.setdefault("said", {})
-    said.update(dict.fromkeys(new, day))
-    lines = (_message(key, None, at, ATTRIBUTES, f"day {said[key]}", day=at) for key in keys)
+    world.changed_on.update(dict.fromkeys(new, day))
+    lines = (_message(key, None, at, ATTRIBUTES, f"day {world.changed_on[key]}", day=at) for key in keys)
     return _written(world.folder / "data" / "extract" / f"day-{day:03d}.ndjson", lines)
 
 

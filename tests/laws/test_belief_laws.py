@@ -33,6 +33,8 @@ WORLDS = {
     "in_turn": ("absence too, in turn", 90),
     "one": ("one source only", 40),
 }
+ALIGNED = ("keys", "one")
+"""Worlds in which a snapshot's rows are of its own time, as is usual: there the history is asked what was believed."""
 BATCHES = 5
 RUNS = ((1,), (2,), (3, 4), (5,))
 """The batches that arrive before each run."""
@@ -66,8 +68,7 @@ def played(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pla
     folder = entity_project(tmp_path_factory.mktemp("beliefs"), *(thing_declared(world) for world in WORLDS))
     for world, (kind, entities) in WORLDS.items():
         dice = random.Random(f"{SEED} {world}")  # noqa: S311  (histories, not secrets)
-        said = landed(random_runs(dice, entities=entities, runs=BATCHES, world=kind), reference_terms(propagate=False))
-        evidence[world] = [{**row, "batch_seq": row["batch_seq"] + 1, "ingest_ts": row["ingest_ts"] + timedelta(hours=1)} for row in said]
+        evidence[world] = _evidence(dice, world, kind, entities)
         rules[world] = random_rules(dice)
         declared = belief_declared(world, world, rules[world])
         (folder / f"belief-{world}.yml").write_text(yaml.safe_dump(declared, sort_keys=False), encoding="utf-8")
@@ -80,6 +81,18 @@ def played(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pla
         assert report.ok, [stage.error for stage in report.stages]
         held.append({f"{world}{table}": table_rows(folder, f"silver.{world}{table}") for world in WORLDS for table in TABLES})
     return Played(folder, evidence, rules, held)
+
+
+def _evidence(dice: random.Random, world: str, kind: str, entities: int) -> list[Row]:
+    """All evidence of a world, its batches numbered from 1."""
+    runs = random_runs(dice, entities=entities, runs=BATCHES, world=kind)
+    said = landed(runs, reference_terms(propagate=False))
+    for row in said:
+        row["batch_seq"] += 1
+        row["ingest_ts"] += timedelta(hours=1)
+        if world in ALIGNED and row["snapshot_ts"] is not None:
+            row["snapshot_ts"] = row["source_event_ts"]
+    return said
 
 
 @pytest.mark.parametrize("world", WORLDS)

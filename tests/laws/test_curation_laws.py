@@ -26,7 +26,7 @@ def test_a_target_holds_what_the_requirements_say_after_every_batch(played: Play
         _assert_same(_shown(held[target], target), _expected(expected, target), f"{target}, batch {number}")
 
 
-def test_placing_equals_the_history_of_all_rows_by_time_whatever_their_arrival(played: Played) -> None:
+def test_place_equals_the_history_of_all_rows_by_time_whatever_their_arrival(played: Played) -> None:
     rules = RULES["place_by_event"]
     stories = {entity: history(said, rules) for entity, said in by_entity(played.everything, rules).items()}
     for target in ("place_by_event", "shuffled"):

@@ -52,7 +52,9 @@ def land(spark: SparkSession, folder: Path, entity: str, rows: Sequence[Row], sc
     beside = folder.with_name(f"{folder.name} evidence")
     beside.mkdir(exist_ok=True)
     frame = as_table(spark, rows, assertions_schema(schema), beside)
-    frame.write.format("delta").mode("append").option("userMetadata", commit.as_text()).save(lake_path(folder, f"bronze.{entity}_assertions"))
+    frame.write.format("delta").mode("append").option("userMetadata", commit.as_text()).save(
+        lake_path(folder, f"bronze.{entity}_assertions")
+    )
 
 
 def _group(group: Group) -> Mapping[str, Any]:

@@ -17,8 +17,8 @@ def killed_before(commit: int, folder: Path, spark: SparkSession | None = None) 
     The process starts a JVM of its own, as users' do, unless a session is given in whose JVM it may work.
     """
     if spark is None:
-        started = script(folder, "tests.support.killed_run", str(commit))
-        assert started.ended() == -signal.SIGKILL, started.said()
+        with script(folder, "tests.support.killed_run", str(commit)) as started:
+            assert started.ended() == -signal.SIGKILL, started.said()
         return
     parameters = spark.sparkContext._gateway.gateway_parameters
     here = {**os.environ, "PYSPARK_GATEWAY_PORT": str(parameters.port), "PYSPARK_GATEWAY_SECRET": parameters.auth_token}

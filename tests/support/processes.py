@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 KARAT = Path(sys.executable).with_name("karat")
 ROOT = Path(__file__).parents[2]
@@ -17,10 +18,16 @@ LONG = 300
 
 @dataclass
 class Started:
-    """A process at work, in a group of its own with its JVM."""
+    """A process at work, in a group of its own with its JVM; none outlives the `with` block of its test."""
 
     process: subprocess.Popen[bytes]
     output: Path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def kill(self) -> None:
         """End it and its JVM without a word; nothing when it has ended by itself."""
@@ -62,9 +69,9 @@ def _started(folder: Path, command: list[str]) -> Started:
 
 def succeeds(folder: Path, *arguments: str) -> str:
     """The command to its end, which must be a good one. Returns what it said."""
-    started = karat(folder, *arguments)
-    assert started.ended() == 0, started.said()
-    return started.said()
+    with karat(folder, *arguments) as started:
+        assert started.ended() == 0, started.said()
+        return started.said()
 
 
 def wait_until(happened: Callable[[], bool], started: Started) -> None:

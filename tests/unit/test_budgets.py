@@ -86,7 +86,7 @@ def test_prose_can_be_read_in_an_editor() -> None:
         in_code = False
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             in_code ^= line.lstrip().startswith("```")
-            is_prose = not in_code and not line.startswith(("|", "![")) and "](" not in line
+            is_prose = not in_code and not line.lstrip().startswith(("|", "![")) and "](" not in line
             if is_prose and len(line) > WIDEST_LINE_OF_PROSE:
                 wide.append(f"{path.relative_to(ROOT)}:{number}")
     assert not wide

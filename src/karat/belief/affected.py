@@ -1,7 +1,7 @@
 """Which entities new evidence is about, from which time on, and what of their evidence can still count then.
 
 A statement about a single entity concerns that entity from its own time on. A source's statement about everything it has
-concerns every entity that the source has spoken of by then, except those that the same snapshot shows.
+concerns every entity that the source has a statement about by then, except those that the same snapshot shows.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def relevant_evidence(assertions: DataFrame, keys: DataFrame | None, schema: Ent
 def _in_source_level(new: DataFrame, assertions: DataFrame, sources: Sequence[str]) -> DataFrame:
     """The keys that new statements about whole sources may change, each with their first time. Grain: key and statement.
 
-    Such a statement changes a key that its source has spoken of by then and, if it is a snapshot, does not show.
+    Such a statement changes a key that its source has a statement about by then and, if it is a snapshot, does not show.
     """
     about_sources = new.where(F.col(BK).isNull()).select(
         SOURCE_SYSTEM,
@@ -79,11 +79,11 @@ def _in_source_level(new: DataFrame, assertions: DataFrame, sources: Sequence[st
         F.col(SNAPSHOT_TS).alias(_SAYS_SNAPSHOT),
     )
     theirs = assertions.where(F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*sources))
-    spoken = theirs.select(BK, SOURCE_SYSTEM, FEED, SNAPSHOT_TS, _first_time().alias(FIRST_NEW))
+    of_sources = theirs.select(BK, SOURCE_SYSTEM, FEED, SNAPSHOT_TS, _first_time().alias(FIRST_NEW))
     is_before = F.col(FIRST_NEW) <= F.col(_SAYS_AT)
     same_snapshot = F.col(FEED).eqNullSafe(F.col(_SAYS_FEED)) & (F.col(SNAPSHOT_TS) == F.col(_SAYS_SNAPSHOT))
     is_shown = (F.col(_SAYS_OP) == ABSENT) & F.coalesce(same_snapshot, F.lit(False))
-    pairs = spoken.join(F.broadcast(about_sources.distinct()), SOURCE_SYSTEM, "inner")
+    pairs = of_sources.join(F.broadcast(about_sources.distinct()), SOURCE_SYSTEM, "inner")
     found = pairs.groupBy(BK, SOURCE_SYSTEM, *_SNAPSHOT).agg(F.max(is_before).alias(_BEFORE), F.max(is_shown).alias(_SHOWN))
     return found.where(F.col(_BEFORE) & ~F.col(_SHOWN)).select(BK, F.col(_SAYS_AT).alias(FIRST_NEW))
 

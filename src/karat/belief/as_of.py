@@ -74,16 +74,16 @@ def _answered(asked: Question, tables: DeltaTables) -> DataFrame:
     """From the history as far as it tells, from the evidence otherwise."""
     evidence = tables.read(asked.belief.entity.assertions, asked.evidence.version).where(F.col(TIME_BASIS).isNotNull())
     known = evidence.where(F.col(INGEST_TS) <= moment(asked.known_at))
-    until = _told_until(asked, tables)
+    until = _tells_until(asked, tables)
     if until is None:
         return _resolved(known, asked)
-    told = _shown(tables.read(asked.belief.history, asked.history.version), asked.valid_at)
-    doubtful = _doubtful(evidence, told, until, asked)
-    certain = told.join(doubtful, BK, "left_anti").select(*map(col, belief_columns(asked.schema)))
+    held = _shown(tables.read(asked.belief.history, asked.history.version), asked.valid_at)
+    doubtful = _doubtful(evidence, held, until, asked)
+    certain = held.join(doubtful, BK, "left_anti").select(*map(col, belief_columns(asked.schema)))
     return certain.unionByName(_resolved(known.join(doubtful, BK, "left_semi"), asked))
 
 
-def _told_until(asked: Question, tables: DeltaTables) -> int | None:
+def _tells_until(asked: Question, tables: DeltaTables) -> int | None:
     """The batch of this very evidence up to which the history tells the belief under the rule; None when it does not."""
     position = asked.history.checkpoint.position
     # a statement about all keys, or about two times, is not looked for
@@ -102,18 +102,18 @@ def _shown(held: DataFrame, valid_at: datetime | None) -> DataFrame:
     return held.where((F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (F.col(VALID_TO) > at)))
 
 
-def _doubtful(evidence: DataFrame, told: DataFrame, until: int, asked: Question) -> DataFrame:
+def _doubtful(evidence: DataFrame, held: DataFrame, until: int, asked: Question) -> DataFrame:
     """The keys with statements after all that counts, or later inside the period that is shown. Grain: one row per key."""
     is_new = (F.col(BATCH_SEQ) > until) | (F.col(INGEST_TS) > moment(asked.known_at))
     is_later = F.lit(False) if asked.valid_at is None else F.col(EVENT_TS) > moment(asked.valid_at)
     said = evidence.where(F.col(BK).isNotNull() & (is_new | is_later)).select(BK, EVENT_TS, is_new.alias(_NEW))
     inside = F.col(VALID_FROM).isNotNull() & (F.col(VALID_TO).isNull() | (F.col(EVENT_TS) < F.col(VALID_TO)))
-    compared = said.join(told.select(BK, VALID_FROM, VALID_TO), BK, "left")
+    compared = said.join(held.select(BK, VALID_FROM, VALID_TO), BK, "left")
     return compared.where(F.col(_NEW) | inside).select(BK).distinct()
 
 
 def _resolved(known: DataFrame, asked: Question) -> DataFrame:
     """The belief from the evidence alone. Grain: one row per entity in the belief."""
     relevant = known.transform(relevant_at, asked.schema, asked.valid_at)
-    told = statements(relevant, asked.schema, source_level=asked.has_source_level)
-    return as_of(told, asked.schema, asked.rule, asked.valid_at)
+    ordered = statements(relevant, asked.schema, source_level=asked.has_source_level)
+    return as_of(ordered, asked.schema, asked.rule, asked.valid_at)

@@ -129,17 +129,17 @@ def winner(competing: Sequence[Sql], by: str) -> Sql:
 
 
 def lifecycle_winner(schema: EntitySchema, rule: Rule) -> Sql:
-    """The statement that settles whether the thing is there; null when no source that may say has spoken."""
+    """The statement that decides whether the entity is there; null without a statement of a source that may decide it."""
     return winner([_lifecycle_column(schema, source) for source in allowed_sources(schema, rule.delete)], rule.delete.by)
 
 
 def allowed_sources(schema: EntitySchema, group: Group | Authority) -> list[str]:
-    """The sources that count: those the rule names that have ever spoken, or all."""
+    """The sources that count: those of the rule that have statements, or all."""
     return [source for source in schema.sources if group.sources is None or source in group.sources]
 
 
 def decided_attributes(schema: EntitySchema, rule: Rule) -> dict[str, Group]:
-    """Attribute to the group it is decided in, where any source that counts there has ever spoken."""
+    """Attribute to the group it is decided in, where any of its sources has statements."""
     return {
         attribute: group
         for group in rule.groups.values()

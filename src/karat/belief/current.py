@@ -10,25 +10,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.belief.context import GOES_WITH, BeliefContext, Progress
-from karat.belief.schema import belief_spec, merged
+from karat.belief.schema import belief_spec
 from karat.lake.changes import ChangeSet, change_set, write
 from karat.lake.materialized import materialized
 from karat.lake.tables import TableState
 from karat.state.commits import Written
 from karat.temporal.changes import DELETE, INSERT, UPDATE, WAS_HELD_UNTIL, as_inserts, difference
-from karat.temporal.columns import ACTION, BK, IS_CURRENT, VALID_FROM, col
+from karat.temporal.columns import ACTION, BK, IS_CURRENT, col
 from karat.temporal.entity_schema import EntitySchema
 
 _PUT = "put"
-_GONE, _WRITTEN, _PUTS, _LEAVES = "gone", "written", "puts", "leaves"
+_PUTS, _LEAVES = "puts", "leaves"
 
 
 @dataclass(frozen=True)
 class HistoryShape:
-    """What a change of the history means for how it is written, and for the current table."""
+    """What a change of the history means for the current table."""
 
-    unreplaced: int
-    """Entities with a held row that goes and that no written row replaces."""
     puts: int
     """Entities whose live period is written."""
     leaves: int
@@ -38,17 +36,14 @@ class HistoryShape:
 def history_shape(history: ChangeSet) -> HistoryShape:
     """What there is to know, from one job."""
     if history.is_empty:
-        return HistoryShape(0, 0, 0)
+        return HistoryShape(0, 0)
     is_gone = F.col(ACTION) == DELETE
     is_written = F.col(ACTION).isin(INSERT, UPDATE)
     per_key = history.rows.groupBy(BK).agg(
-        F.min(F.when(is_gone, F.col(VALID_FROM))).alias(_GONE),
-        F.min(F.when(is_written, F.col(VALID_FROM))).alias(_WRITTEN),
         F.max(is_written & F.col(IS_CURRENT)).alias(_PUTS),
         F.max(is_gone & F.col(IS_CURRENT)).alias(_LEAVES),
     )
     found = per_key.agg(
-        F.count_if(F.col(_GONE).isNotNull() & F.coalesce(F.col(_WRITTEN) > F.col(_GONE), F.lit(True))),
         F.count_if(F.col(_PUTS)),
         F.count_if(F.col(_LEAVES) & ~F.col(_PUTS)),
     ).collect()[0]
@@ -66,7 +61,7 @@ def current_changes(history: ChangeSet, shape: HistoryShape, context: BeliefCont
     if not shape.leaves:
         return ChangeSet(puts, spec, {UPDATE: shape.puts} if shape.puts else {})
     leaves = _acting(live.where(F.col(ACTION) == DELETE), DELETE, context.schema).join(written.select(BK), BK, "left_anti")
-    return ChangeSet(puts.unionByName(leaves), merged(spec), {UPDATE: shape.puts, DELETE: shape.leaves})
+    return ChangeSet(puts.unionByName(leaves), spec, {UPDATE: shape.puts, DELETE: shape.leaves})
 
 
 def with_current(context: BeliefContext) -> tuple[BeliefContext, Written]:
@@ -80,8 +75,6 @@ def with_current(context: BeliefContext) -> tuple[BeliefContext, Written]:
     commit = context.commit(behind, Progress(int(position["batch"]), int(position["rule"])))
     with materialized(_set_against_history(context)) as rows:
         changes = change_set(rows, belief_spec(context.schema))
-        if changes.counts.get(DELETE):
-            changes = replace(changes, spec=merged(changes.spec))
         written = write(changes, state.name, context.tables, commit)
     if changes.is_empty:
         context.tables.append(context.nothing(state), state.name, commit)

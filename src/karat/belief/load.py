@@ -10,13 +10,12 @@ stage starts again. New is every row of a later batch than the history's commit 
 belief that is behind, or that a crash left between two commits, goes on by the same steps.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pyspark.sql import functions as F
 
 from karat.belief.context import BeliefContext, Progress, belief_context, prepared
 from karat.belief.current import current_changes, history_shape, with_current
-from karat.belief.schema import merged
 from karat.belief.step import Step, StepChanges, step_changes
 from karat.config.resolved import Belief
 from karat.config.rules import in_force
@@ -28,7 +27,7 @@ from karat.plan.stages import Believe
 from karat.state.commits import Commit, Written
 from karat.state.rules_used import check_unedited
 from karat.telemetry.events import Rows
-from karat.temporal.changes import DELETE, WAS_HELD_UNTIL
+from karat.temporal.changes import WAS_HELD_UNTIL
 from karat.temporal.columns import ACTION, RULE_VERSION
 from karat.temporal.moments import moment
 
@@ -108,7 +107,7 @@ def _step(context: BeliefContext, end: Progress) -> Stepped:
         if changes is None:
             return Stepped()
         receipts = _write_receipts(changes, step, context, end)
-        differing = _written(_writable(changes.conflicts), context.conflicts, context, context.commit(context.conflicts, end))
+        differing = _written(changes.conflicts, context.conflicts, context, context.commit(context.conflicts, end))
         history, current = write_history(changes.history, context, end)
         changed = receipts or any(each != Written() for each in (differing, history, current))
         return Stepped(changes.read, history, receipts, bool(changed))
@@ -120,20 +119,14 @@ def write_history(changes: ChangeSet, context: BeliefContext, end: Progress) -> 
     followed = current_changes(changes, shape, context)
     number = context.current.checkpoint.sequence if followed.is_empty else context.current.next_number
     commit = context.history_commit(end, number)
-    settled = replace(changes, spec=merged(changes.spec)) if shape.unreplaced else changes
-    history = _written(settled, context.history, context, commit)
-    if settled.is_empty:  # evidence that changes no period is consumed all the same
+    history = _written(changes, context.history, context, commit)
+    if changes.is_empty:  # evidence that changes no period is consumed all the same
         context.tables.append(context.nothing(context.history), context.history.name, commit)
     return history, _written(followed, context.current, context, context.commit(context.current, end))
 
 
 def _written(changes: ChangeSet, state: TableState, context: BeliefContext, commit: Commit) -> Written:
     return write(changes, state.name, context.tables, commit)
-
-
-def _writable(changes: ChangeSet) -> ChangeSet:
-    """The change of a table without periods: rows that go need a MERGE."""
-    return replace(changes, spec=merged(changes.spec)) if changes.counts.get(DELETE) else changes
 
 
 def _write_receipts(changes: StepChanges, step: Step, context: BeliefContext, end: Progress) -> int:

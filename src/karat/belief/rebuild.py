@@ -16,7 +16,7 @@ from karat.belief.affected import between_batches, relevant_evidence
 from karat.belief.conflicts import conflicts
 from karat.belief.context import GOES_WITH, BeliefContext, Progress, belief_context, prepared
 from karat.belief.schema import belief_spec, conflicts_spec, history_spec
-from karat.belief.step import believed_history, ordered
+from karat.belief.step import believed_history, ordered_statements
 from karat.config.resolved import Belief
 from karat.lake.changes import replacing_keys
 from karat.lake.context import RunContext
@@ -66,11 +66,11 @@ def rebuilt(context: BeliefContext, reached: Progress) -> Iterator[tuple[Rebuilt
     """The current table, the conflicts and the history, each as the evidence has it and as it is held."""
     schema, rule = context.schema, context.rule(reached.rule)
     evidence = relevant_evidence(between_batches(context.assertions(), None, reached.batch), None, schema)
-    with materialized(ordered(evidence, context)) as told:
-        history = believed_history(told, rule, context)
+    with materialized(ordered_statements(evidence, context)) as ordered:
+        history = believed_history(ordered, rule, context)
         found = (
             (context.current, history.where(F.col(IS_CURRENT)), belief_spec(schema)),
-            (context.conflicts, conflicts(told, schema, rule), conflicts_spec(schema)),
+            (context.conflicts, conflicts(ordered, schema, rule), conflicts_spec(schema)),
             (context.history, history, replace(history_spec(schema), unread=())),
         )
         yield tuple(Rebuilt(state, fresh, _held(state, spec, context), spec) for state, fresh, spec in found)

@@ -76,9 +76,9 @@ def as_of(statements: DataFrame, schema: EntitySchema, rule: Rule, valid_at: dat
 
 def last_candidates(statements: DataFrame, schema: EntitySchema, rule: Rule) -> DataFrame:
     """Every source's last candidates for each entity in the belief. Grain: one row per entity."""
-    told = statements.withColumn(NEW, F.lit(False)).transform(with_lives, schema)
+    marked = statements.withColumn(NEW, F.lit(False)).transform(with_lives, schema)
     keys = [F.first(col(name)).alias(name) for name in (*schema.key, SK)]
-    return told.groupBy(BK).agg(*keys, *map(F.expr, candidate_columns(schema, rule, last_of_all))).where(ENTERED)
+    return marked.groupBy(BK).agg(*keys, *map(F.expr, candidate_columns(schema, rule, last_of_all))).where(ENTERED)
 
 
 def periods(moments: DataFrame, schema: EntitySchema) -> DataFrame:
@@ -110,10 +110,10 @@ def believed_moments(statements: DataFrame, schema: EntitySchema, rule: Rule, kn
     see `karat.belief.restatements`.
     """
     new = F.lit(False) if known_batch is None else F.col(BATCH_SEQ) > known_batch
-    told = statements.withColumn(NEW, new).transform(with_lives, schema)
+    marked = statements.withColumn(NEW, new).transform(with_lives, schema)
     causes = [] if known_batch is None else latest_new(schema, rule)
     following = f"lead({AT}) OVER (PARTITION BY {BK} ORDER BY {PLACE}) AS {_NEXT}"
-    weighed = told.selectExpr("*", *candidate_columns(schema, rule, last_so_far), *causes, following)
+    weighed = marked.selectExpr("*", *candidate_columns(schema, rule, last_so_far), *causes, following)
     # of several statements at one instant only what holds after the last of them was ever true
     settled = weighed.where(f"{ENTERED} AND ({_NEXT} IS NULL OR {_NEXT} > {AT})")
     believed = composed(settled, schema, rule)

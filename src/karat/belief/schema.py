@@ -1,7 +1,6 @@
 """The columns of a belief's tables, in their order, and what names a row of each."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from pyspark.sql import types as T
 
@@ -66,7 +65,7 @@ def conflicts_schema(schema: EntitySchema) -> T.StructType:
 
 def belief_spec(schema: EntitySchema) -> TableSpec:
     """One row per entity."""
-    return TableSpec(belief_columns(schema), (BK,), replaces=(BK,))
+    return TableSpec(belief_columns(schema), (BK,))
 
 
 def history_spec(schema: EntitySchema) -> TableSpec:
@@ -77,17 +76,12 @@ def history_spec(schema: EntitySchema) -> TableSpec:
 
 def conflicts_spec(schema: EntitySchema) -> TableSpec:
     """One row per entity and attribute."""
-    return TableSpec((*schema.key, *_CONFLICT), (BK, ATTRIBUTE), replaces=(BK, ATTRIBUTE))
+    return TableSpec((*schema.key, *_CONFLICT), (BK, ATTRIBUTE))
 
 
 def receipts_spec(schema: EntitySchema) -> TableSpec:
     """Receipts as they are found, without the run and the rules that go with them; none is ever changed."""
     return TableSpec((*schema.key, *_FOUND), (BK,))
-
-
-def merged(spec: TableSpec) -> TableSpec:
-    """The same table where rows must go that no written row replaces: only a MERGE can do that."""
-    return replace(spec, start=None, end=None, closed_at=None, replaces=())
 
 
 def _schema(fields: Mapping[str, T.DataType]) -> T.StructType:

@@ -77,14 +77,14 @@ def step_changes(step: Step, context: BeliefContext) -> Iterator[StepChanges | N
     assertions = between_batches(context.assertions(), None, step.until)
     keys = None if step.derives_all else affected_keys(new, assertions, found.speaking_of_all)
     evidence = relevant_evidence(assertions, keys, context.schema)
-    with materialized(ordered(evidence, context)) as told:
-        parts = _differences(step, context, (told, evidence, keys), found)
+    with materialized(ordered_statements(evidence, context)) as ordered:
+        parts = _differences(step, context, (ordered, evidence, keys), found)
         with materialized(_together({name: rows for name, (rows, _) in parts.items()})) as rows:
             sets = {name: change_set(_part(rows, name), spec) for name, (_, spec) in parts.items()}
             yield StepChanges(found.rows, sets[HISTORY], sets[CONFLICTS], sets[RESTATEMENTS])
 
 
-def ordered(evidence: DataFrame, context: BeliefContext) -> DataFrame:
+def ordered_statements(evidence: DataFrame, context: BeliefContext) -> DataFrame:
     """The statements of the evidence in their order, without what no belief depends on. Grain: one row per statement and key."""
     found = statements(evidence, context.schema, source_level=context.has_source_level).transform(believable, context.schema)
     # what follows for a key from a statement about its whole source has no first new time of its own
@@ -92,27 +92,27 @@ def ordered(evidence: DataFrame, context: BeliefContext) -> DataFrame:
     return found.withColumn(FIRST_NEW, first) if context.has_source_level else found
 
 
-def believed_history(told: DataFrame, rule: Rule, context: BeliefContext) -> DataFrame:
+def believed_history(ordered: DataFrame, rule: Rule, context: BeliefContext) -> DataFrame:
     """Every period of the belief that follows from ordered statements. Grain: one row per entity and period."""
-    return periods(believed_moments(told, context.schema, rule), context.schema)
+    return periods(believed_moments(ordered, context.schema, rule), context.schema)
 
 
 def _differences(
-    step: Step, context: BeliefContext, said: tuple[DataFrame, DataFrame, DataFrame | None], found: NewEvidence
+    step: Step, context: BeliefContext, inputs: tuple[DataFrame, DataFrame, DataFrame | None], found: NewEvidence
 ) -> Mapping[str, tuple[DataFrame, TableSpec]]:
     """The rows of each table that differ, and how they are written.
 
-    `said` are the ordered statements, the evidence they are from, and the affected keys.
+    `inputs` are the ordered statements, the evidence they are from, and the affected keys.
     """
-    told, evidence, keys = said
+    ordered, evidence, keys = inputs
     schema = context.schema
     spec = history_spec(schema) if step.since is not None else replace(history_spec(schema), unread=())
     held = _still_matters(context.held(context.history, spec, spec.unread), keys, found.earliest)
-    fresh = _with_held_start(believed_history(told, step.rule, context), held)
-    differing = conflicts(told, schema, step.rule)
+    fresh = _with_held_start(believed_history(ordered, step.rule, context), held)
+    differing = conflicts(ordered, schema, step.rule)
     of_conflicts = conflicts_spec(schema)
     held_conflicts = _about(context.held(context.conflicts, of_conflicts), keys)
-    receipts = _receipts(step, context, (told, evidence), held)
+    receipts = _receipts(step, context, (ordered, evidence), held)
     return {
         HISTORY: (_set_against(fresh, held, spec), spec),
         CONFLICTS: (_set_against(differing, held_conflicts, of_conflicts), of_conflicts),
@@ -138,26 +138,26 @@ def _with_held_start(fresh: DataFrame, held: DataFrame | None) -> DataFrame:
         return fresh.drop(FIRST_NEW)
     spans = F.col(VALID_FROM) < F.col(FIRST_NEW)
     starts = held.where(spans).groupBy(BK).agg(F.max(VALID_FROM).alias(_HELD_FROM))
-    beside = fresh.where(_ends_at_or_after(F.col(FIRST_NEW))).join(starts, BK, "left")
+    with_start = fresh.where(_ends_at_or_after(F.col(FIRST_NEW))).join(starts, BK, "left")
     started = F.when(spans, F.coalesce(_HELD_FROM, VALID_FROM)).otherwise(F.col(VALID_FROM))
-    return beside.withColumn(VALID_FROM, started).drop(_HELD_FROM, FIRST_NEW)
+    return with_start.withColumn(VALID_FROM, started).drop(_HELD_FROM, FIRST_NEW)
 
 
-def _receipts(step: Step, context: BeliefContext, said: tuple[DataFrame, DataFrame], held: DataFrame | None) -> DataFrame:
+def _receipts(step: Step, context: BeliefContext, inputs: tuple[DataFrame, DataFrame], held: DataFrame | None) -> DataFrame:
     """What the step changed about the past, given what was said and what is held. Grain: one row per receipt."""
-    schema, (told, evidence) = context.schema, said
+    schema, (ordered, evidence) = context.schema, inputs
     spec = receipts_spec(schema)
     if not step.with_receipts or step.since is None or held is None:
         return context.nothing(context.restatements).select(*map(col, spec.columns))
     before, receipts = held.withColumnRenamed(VALID_FROM, AT), []
     earlier = None
     if context.has_source_level or step.former != step.rule:
-        earlier = ordered(between_batches(evidence, None, step.since), context)
+        earlier = ordered_statements(between_batches(evidence, None, step.since), context)
     if earlier is not None and step.former != step.rule:
         middle = believed_moments(earlier, schema, step.rule)
         receipts.append(receipts_of_rule(before, middle, schema))
         before = middle
-    late = speaking_of_the_past(told, step.since, earlier if context.has_source_level else None)
+    late = speaking_of_the_past(ordered, step.since, earlier if context.has_source_level else None)
     after = moments_with_causes(late, schema, step.rule, step.since)
     receipts.append(receipts_of_statements(before, after, schema))
     return reduce(DataFrame.unionByName, receipts)

@@ -14,14 +14,15 @@ from pyspark.sql import functions as F
 
 from karat.bronze.arrival import takes_part
 from karat.bronze.context import StageContext, evidence_state, latest_by_source, remembered
-from karat.bronze.continuation import REBUILD, EvidenceState, NewEvidence, concerned_versions, continued, new_evidence, spans
+from karat.bronze.continuation import REBUILD, concerned_versions, continued
+from karat.bronze.new_evidence import EvidenceState, NewEvidence, new_evidence, spans
 from karat.bronze.schema import SIGHTINGS, timeline_spec
 from karat.bronze.timeline import timeline
 from karat.errors import StateConflict
 from karat.lake.changes import ChangeSet, change_set, write
 from karat.lake.materialized import materialized
 from karat.state.commits import Written, ours
-from karat.temporal.changes import GONE, as_inserts, difference
+from karat.temporal.changes import as_inserts, difference
 from karat.temporal.columns import ACTION, BATCH_SEQ, BK, SK, SOURCE_EFFECTIVE_TO
 from karat.temporal.moments import moment
 
@@ -93,7 +94,13 @@ def state_after(before: EvidenceState, found: NewEvidence, context: StageContext
     if context.is_lazy:
         unseen = max((at for at in (unseen, found.latest) if at is not None), default=None)
     source_level = latest_by_source(before.source_level, found.source_level)
-    return replace(before, source_level=source_level, shows_apart=before.shows_apart | found.shows_apart, unseen=unseen)
+    return replace(
+        before,
+        source_level=source_level,
+        shows_apart=before.shows_apart | found.shows_apart,
+        unseen=unseen,
+        snapshots=before.snapshots or found.snapshots,
+    )
 
 
 @contextmanager
@@ -110,9 +117,8 @@ def _changes(new: DataFrame, news: tuple[DataFrame, NewEvidence], consumed: Cons
         changes = change_set(followed, spec)
         if changes.counts.get(REBUILD):
             keys = stack.enter_context(materialized(followed.where(F.col(ACTION) == REBUILD).select(SK).distinct()))
-            keys.count()  # so that Spark knows how few they are when it joins the whole tables with them
-            others = followed.where(F.col(ACTION) != REBUILD)
-            rebuilt = _rebuilt(keys, found, consumed.before, context).withColumn(GONE, F.lit(0).cast("bigint"))
+            others = followed.join(keys, SK, "left_anti")
+            rebuilt = _rebuilt(keys, found, consumed.before, context)
             changes = change_set(stack.enter_context(materialized(others.unionByName(rebuilt))), spec)
         yield changes
 
@@ -129,12 +135,12 @@ def _from_nothing(found: NewEvidence, context: StageContext) -> DataFrame:
 
 def _continued(new: DataFrame, of_keys: DataFrame, news: tuple[EvidenceState, NewEvidence], context: StageContext) -> DataFrame:
     """The versions of the keys that are concerned, from those that are held and from what is new."""
-    before, found = news
+    _, found = news
     source_level = () if context.schema.is_transaction else found.source_level
     held = _ending_after(context.versions(), found.earliest, context)
     concerned = concerned_versions(held, of_keys.where(F.col(SK).isNotNull()), source_level)
     about_keys = new.where(takes_part())
-    return continued(concerned, about_keys, (before, source_level), context.schema, lazy=context.is_lazy)
+    return continued(concerned, about_keys, news, context.schema, lazy=context.is_lazy)
 
 
 def _rebuilt(keys: DataFrame, found: NewEvidence, before: EvidenceState, context: StageContext) -> DataFrame:

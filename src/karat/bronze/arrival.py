@@ -10,10 +10,10 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.continuation import EvidenceState, reopens
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import leaves_something_unsaid, nobodys_word, with_inheritance
 from karat.bronze.known_words import as_assertions, heard_from, stands_for_all, versions_tell
+from karat.bronze.new_evidence import EvidenceState, reopens
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.arrival import leaves_unsaid
-from karat.bronze.continuation import SourceLevel
+from karat.bronze.new_evidence import SourceLevel
 from karat.contract.columns import KIND
 from karat.temporal.columns import (
     EVENT_TS,
@@ -40,6 +40,8 @@ class BatchStats:
     truncates: tuple[SourceLevel, ...]
     shows_apart: frozenset[str]
     """Sources whose snapshots carry rows of another time than their own."""
+    snapshots: bool
+    """Whether rows of snapshots are among them."""
     earliest: datetime | None
     """The first time any statement speaks of."""
     watched: Mapping[str, Any]
@@ -64,6 +66,7 @@ def batch_stats(batch: DataFrame, schema: EntitySchema, watched: Mapping[str, Co
         F.count_if(is_row & leaves_unsaid(schema)).alias("unsaid"),
         F.collect_set(F.when(counts & (F.col(OP) == TRUNCATE), _source_level())).alias("truncates"),
         F.collect_set(F.when(counts & apart, F.col(SOURCE_SYSTEM))).alias("apart"),
+        F.max(counts & is_snapshot()).alias("snapshots"),
         F.min(F.when(counts, _first_time(apart))).alias("earliest"),
         F.struct(F.lit(0).alias("nothing"), *(count.alias(name) for name, count in watched.items())).alias("watched"),
     ).collect()[0]
@@ -75,6 +78,7 @@ def batch_stats(batch: DataFrame, schema: EntitySchema, watched: Mapping[str, Co
         unsaid=found["unsaid"],
         truncates=tuple(_told(row) for row in found["truncates"]),
         shows_apart=frozenset(found["apart"]),
+        snapshots=bool(found["snapshots"]),
         earliest=_moment(found["earliest"]),
         watched=found["watched"].asDict(),
     )

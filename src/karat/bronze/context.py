@@ -12,8 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from karat.bronze.batch_stats import BatchStats
-from karat.bronze.continuation import EvidenceState, SourceLevel
 from karat.bronze.feed_progress import FeedProgress
+from karat.bronze.new_evidence import EvidenceState, SourceLevel
 from karat.bronze.schema import assertions_schema, timeline_schema
 from karat.config.resolved import Entity
 from karat.lake.context import RunContext
@@ -140,6 +140,7 @@ def evidence_state(position: Mapping[str, Any], *, is_first: bool = False) -> Ev
         frozenset(position.get("apart", ())),
         None if unseen is None else from_micros(unseen),
         {} if overtaken is None and is_first else overtaken,
+        bool(position.get("snapshots", not is_first)),
     )
 
 
@@ -149,6 +150,7 @@ def remembered(state: EvidenceState) -> dict[str, Any]:
         "sweeps": {source: at.isoformat() for source, at in state.source_level.items()},
         "apart": sorted(state.shows_apart),
         "unseen": None if state.unseen is None else micros_of(state.unseen),
+        "snapshots": state.snapshots,
     }
     if state.overtaken is not None:
         told["behind"] = {source: micros_of(at) for source, at in state.overtaken.items()}
@@ -171,6 +173,7 @@ def position_after(
         shows_apart=before.shows_apart | stats.shows_apart,
         unseen=unseen,
         overtaken=_overtaken_after(before, stats, context),
+        snapshots=before.snapshots or stats.snapshots,
     )
     return {
         "feeds": dict(feeds),

@@ -11,23 +11,34 @@ new statements from time E on, only the versions that end at or after E matter.
 Which of these holds is decided key by key, in the data.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from karat.bronze.facts import facts
-from karat.bronze.schema import HELD, HELD_COUNT, HELD_UNTIL, SIGHTINGS, changing_columns, timeline_spec
+from karat.bronze.new_evidence import (
+    EARLIEST,
+    LATEST,
+    SHOWN_APART,
+    SHOWN_BY,
+    SPAN,
+    EvidenceState,
+    NewEvidence,
+    SourceLevel,
+    reopens,
+    snapshot_of,
+)
+from karat.bronze.schema import HELD, OPENS, REBUILDS, SIGHTINGS, changing_columns
 from karat.bronze.timeline import SETTLED, versions
-from karat.temporal.changes import GONE, INSERT, KEEP, UPDATE, WAS_HELD_UNTIL, with_instants_whole
+from karat.temporal.changes import DELETE, INSERT, KEEP, UPDATE, WAS_HELD_UNTIL
 from karat.temporal.columns import (
     ABSENT,
     ACTION,
     ASSERTED,
     AT,
+    ATTR_HASH,
     BK,
     COPIES,
     EFFECTIVE_FROM,
@@ -42,20 +53,21 @@ from karat.temporal.columns import (
     LAST_SEEN,
     LOAD_TYPE,
     OP,
+    RANK,
     SEEN_COUNT,
+    SEQUENCE,
     SK,
     SNAPSHOT_TS,
     SOURCE_EFFECTIVE_TO,
     SOURCE_FILE,
     SOURCE_SYSTEM,
     STATEMENT_HASH,
-    TIME_BASIS,
     TRUNCATE,
     col,
     quoted,
 )
 from karat.temporal.entity_schema import EntitySchema
-from karat.temporal.moments import from_micros, micros_of, moment
+from karat.temporal.moments import micros_of, moment
 from karat.temporal.order import ORDER_FILE, in_arrival
 from karat.temporal.sql import Sql, every
 from karat.temporal.statements import SPEAKS, in_order, is_snapshot
@@ -63,89 +75,9 @@ from karat.temporal.windows import all_of
 
 REBUILD: Final = "rebuild"
 """The action of a version whose key only the evidence can tell."""
-EARLIEST, LATEST = "__karat_earliest", "__karat_latest"
-"""Working: the span of time in which a key's new statements lie."""
-_SHOWN_APART, _SHOWN, _SHOWERS = "__karat_shown_apart", "__karat_shown", "__karat_showers"
-_LAST_SAID, _OF_SOURCES = "__karat_last_said", "__karat_of_sources"
-_REBUILDS: Final = "__karat_rebuilds"
-_SPAN: Final = (EARLIEST, LATEST, _LAST_SAID, _SHOWN_APART, _SHOWN, _SHOWERS, _OF_SOURCES)
-
-
-@dataclass(frozen=True)
-class EvidenceState:
-    """What was on record before some statements arrived, beyond what versions show."""
-
-    source_level: Mapping[str, datetime] = field(default_factory=dict)
-    """Source to the latest time at which it said something about everything it has."""
-    shows_apart: frozenset[str] = frozenset()
-    """Sources whose snapshots carry rows of another time than their own: their rows can bring a key back."""
-    unseen: datetime | None = None
-    """Up to when versions may have absorbed statements without showing it, because sightings are lazy; None: never."""
-    overtaken: Mapping[str, datetime] | None = field(default_factory=dict)
-    """Source to the last arrival before the batch in which it last spoke of a time it had reached before; None: unknown."""
-
-
-@dataclass(frozen=True)
-class SourceLevel:
-    """A new statement of a source about everything it has."""
-
-    source: str
-    feed: str
-    op: str
-    at: datetime
-
-
-@dataclass(frozen=True)
-class NewEvidence:
-    """Evidence that a timeline has not consumed yet, as far as one aggregate tells."""
-
-    about_keys: int
-    """How many keys it is about."""
-    earliest: datetime | None
-    latest: datetime | None
-    source_level: tuple[SourceLevel, ...]
-    shows_apart: frozenset[str]
-
-
-def spans(new: DataFrame) -> DataFrame:
-    """When the new statements about each key lie, and which complete snapshots show it.
-
-    Grain: one row per key, and one without a key for the statements about whole sources.
-    """
-    apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
-    shown_at = F.when(apart, F.col(SNAPSHOT_TS))
-    source_level = F.when(F.col(BK).isNull() & F.col(OP).isin(TRUNCATE, ABSENT), _source_level())
-    found = {
-        EARLIEST: F.min(F.least(F.col(EVENT_TS), shown_at)),
-        LATEST: F.max(F.greatest(F.col(EVENT_TS), shown_at)),
-        _LAST_SAID: F.max(EVENT_TS),
-        _SHOWN_APART: F.max(F.coalesce(apart, F.lit(False))),
-        _SHOWN: F.collect_set(_snapshot()),
-        _SHOWERS: F.collect_set(F.when(apart, F.col(SOURCE_SYSTEM))),
-        _OF_SOURCES: F.collect_set(source_level),
-    }
-    counted = new.where(F.col(TIME_BASIS).isNotNull())
-    return counted.groupBy(SK).agg(*(value.alias(name) for name, value in found.items()))
-
-
-def new_evidence(spans: DataFrame) -> NewEvidence:
-    """The spans in sum, counted in one job."""
-    micros = {name: F.unix_micros(name) for name in (EARLIEST, _LAST_SAID)}
-    found = spans.agg(
-        F.count(SK).alias("about_keys"),
-        F.min(micros[EARLIEST]).alias("earliest"),
-        F.max(micros[_LAST_SAID]).alias("latest"),
-        F.array_distinct(F.flatten(F.collect_set(_SHOWERS))).alias("apart"),
-        F.flatten(F.collect_list(_OF_SOURCES)).alias("source_level"),
-    ).collect()[0]
-    said = (SourceLevel(row["source"], row["feed"] or "", row["op"], from_micros(row["at"])) for row in found["source_level"])
-    return NewEvidence(
-        about_keys=found["about_keys"],
-        earliest=None if found["earliest"] is None else from_micros(found["earliest"]),
-        latest=None if found["latest"] is None else from_micros(found["latest"]),
-        source_level=tuple(sorted(said, key=lambda each: (each.at, each.source))),
-        shows_apart=frozenset(found["apart"]),
-    )
+_REOPENS: Final = "__karat_reopens"
+_COVERING, _SHOWN_AGAIN = "__karat_covering", "__karat_shown_again"
+_OF_VERSION: Final = (EFFECTIVE_FROM, STATEMENT_HASH, ATTR_HASH, RANK, SEQUENCE, SOURCE_FILE, INHERITED, IS_DELETED)
 
 
 def concerned_versions(held: DataFrame, of_keys: DataFrame, source_level: Sequence[SourceLevel]) -> DataFrame:
@@ -162,44 +94,30 @@ def concerned_versions(held: DataFrame, of_keys: DataFrame, source_level: Sequen
 def continued(
     concerned: DataFrame,
     new: DataFrame,
-    news: tuple[EvidenceState, Sequence[SourceLevel]],
+    news: tuple[EvidenceState, NewEvidence],
     schema: EntitySchema,
     *,
     lazy: bool = False,
 ) -> DataFrame:
     """The versions that follow from the concerned ones and from new statements, each with its action.
 
-    `news` are what was on record before, and what sources newly say about everything they have. Every version of a key
-    that must be rebuilt has the action `rebuild` and no other meaning. With `lazy`, a version that was merely seen again
-    stays as it is. Grain: one row per version that differs or begins where one differs.
+    `news` are what was on record before, and what is new. A key that must be rebuilt has a row with the action `rebuild`,
+    and what its other rows say does not count. With `lazy`, a version that was merely seen again stays as it is.
+    Grain: one row per version that differs.
     """
-    before, source_level = news
+    before, found_new = news
+    source_level = () if schema.is_transaction else found_new.source_level
+    snapshots = before.snapshots or found_new.snapshots
     arriving = _arriving(new, before, source_level, concerned.columns)
     together = _as_statements(concerned, source_level, schema).unionByName(arriving, allowMissingColumns=True)
     by_key = together.repartition(BK)  # every window below is within a key: rows are moved once
-    marked = _counted_once(by_key).withColumn(_REBUILDS, F.max(_REBUILDS).over(Window.partitionBy(BK)))
+    marked = by_key.transform(_with_rebuilds, schema).transform(_counted_once)
     ordered = in_order(marked, None, schema, presence=False)
-    carried = (HELD, HELD_COUNT, HELD_UNTIL, _REBUILDS)
-    fresh = facts(ordered, schema, carried) if schema.is_transaction else versions(ordered, schema, carried)
-    found = fresh.withColumns(
-        {
-            ACTION: F.when(F.col(_REBUILDS), REBUILD).otherwise(_action(schema, lazy=lazy)),
-            WAS_HELD_UNTIL: F.col(HELD_UNTIL),
-            GONE: F.col(HELD_COUNT) - F.when(F.col(HELD).isNull(), 0).otherwise(1),
-        }
-    )
-    return with_instants_whole(found.drop(*carried), timeline_spec(schema), BK)
-
-
-def reopens(before: EvidenceState) -> Column:
-    """Whether a statement may change what an older statement about its whole source, or a snapshot, did to its key."""
-    # a delete may now come before a snapshot that showed the key
-    found = F.col(IS_DELETED) & F.col(SOURCE_SYSTEM).isin(*sorted(before.shows_apart))
-    if before.unseen is not None:
-        found = found | (F.col(EVENT_TS) <= moment(before.unseen))
-    for source, until in before.source_level.items():
-        found = found | ((F.col(SOURCE_SYSTEM) == source) & (F.col(EVENT_TS) <= moment(until)))
-    return found
+    carried = (HELD, REBUILDS, OPENS)
+    fresh = facts(ordered, schema, carried) if schema.is_transaction else versions(ordered, schema, carried, snapshots=snapshots)
+    action = F.when(F.col(REBUILDS), REBUILD).otherwise(_action(schema, lazy=lazy))
+    found = fresh.withColumns({ACTION: action, WAS_HELD_UNTIL: F.col(HELD)[SOURCE_EFFECTIVE_TO]})
+    return found.where(F.col(ACTION) != KEEP).drop(*carried)
 
 
 def _still_matters() -> Column:
@@ -213,19 +131,56 @@ def _may_be_deleted(source_level: Sequence[SourceLevel]) -> Column:
     for each in source_level:
         ended = F.coalesce(F.col(SOURCE_EFFECTIVE_TO) < moment(each.at), F.lit(False))
         was_there = ~F.col(IS_DELETED) & (F.col(EFFECTIVE_FROM) <= moment(each.at)) & ~ended
-        found = found | ((F.col(SOURCE_SYSTEM) == each.source) & was_there & ~_is_shown(each, F.col(_SHOWN)))
+        found = found | ((F.col(SOURCE_SYSTEM) == each.source) & was_there & ~_is_shown(each, F.col(SHOWN_BY)))
     return found
 
 
-def _needs_rebuild(source_level: Sequence[SourceLevel], schema: EntitySchema) -> Column:
-    """Of a held version beside its key's span: whether only the evidence can tell how the key goes on."""
+def _with_rebuilds(together: DataFrame, schema: EntitySchema) -> DataFrame:
+    """Held versions and new statements with whether only the evidence can tell how their key goes on. Grain: unchanged.
+
+    A new statement that merely shows again what its source's version says changes no period, wherever it falls.
+    """
+    of_key = Window.partitionBy(BK)
+    # of versions that start at one instant, the last one of the source's chain covers what comes after
+    in_chain = (F.col(AT), F.col(HELD).isNull(), F.col(SOURCE_EFFECTIVE_TO).asc_nulls_last())
+    by_source = Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(*in_chain)
+    version = F.when(F.col(HELD).isNotNull(), F.struct(*map(col, _OF_VERSION)))
+    covering = F.last(version, ignorenulls=True).over(by_source.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    shown = together.withColumn(_COVERING, covering).withColumn(_SHOWN_AGAIN, _is_shown_again(schema))
+    says_more = F.col(HELD).isNull() & ~F.col(_SHOWN_AGAIN)
+    spanned = shown.withColumns(
+        {
+            EARLIEST: F.min(F.when(says_more, F.col(EARLIEST))).over(of_key),
+            LATEST: F.max(F.when(says_more, F.col(LATEST))).over(of_key),
+            SHOWN_APART: F.max(says_more & F.col(SHOWN_APART)).over(of_key),
+        }
+    )
+    reopened = F.when(F.col(HELD).isNull(), F.col(REBUILDS) | (says_more & F.col(_REOPENS)))
+    needs = F.coalesce(reopened, F.col(REBUILDS) | _is_split(schema), F.lit(False))
+    return spanned.withColumn(REBUILDS, needs).drop(_COVERING, _SHOWN_AGAIN, _REOPENS, EARLIEST, LATEST, SHOWN_APART)
+
+
+def _is_shown_again(schema: EntitySchema) -> Column:
+    """Whether a new statement repeats the state of the version it falls into, and comes after the statement that opened it."""
+    held = F.col(_COVERING)
+    same_statement = (F.col(STATEMENT_HASH) == held[STATEMENT_HASH]) & (F.col(AT) == held[EFFECTIVE_FROM])
+    same_state = is_snapshot() & (F.col(ATTR_HASH) == held[ATTR_HASH])
+    same_rank = (F.col(RANK) == held[RANK]) & F.col(SEQUENCE).eqNullSafe(held[SEQUENCE])
+    later_file = F.col(SOURCE_FILE) > held[SOURCE_FILE]
+    comes_after = (F.col(AT) > held[EFFECTIVE_FROM]) | (same_rank & later_file)
+    copy = same_statement & (F.col(SOURCE_FILE) >= held[SOURCE_FILE])
+    says_all = (F.size(held[INHERITED]) == 0) & ~held[IS_DELETED] & F.lit(not schema.untracked and not schema.propagate)
+    return F.coalesce(F.col(HELD).isNull() & (copy | (same_state & comes_after)) & says_all, F.lit(False))
+
+
+def _is_split(schema: EntitySchema) -> Column:
+    """Of a held version: whether something new falls between what it has absorbed, or before a delete that followed from its source."""
     touched = (F.col(EFFECTIVE_FROM) <= F.col(LATEST)) & (F.col(LAST_EVENT_TS) >= F.col(EARLIEST))
     falls_between = touched & (F.col(SEEN_COUNT) > 1)
-    comes_back = F.col(_SHOWN_APART) & F.col(IS_DELETED)
+    comes_back = F.col(SHOWN_APART) & F.col(IS_DELETED)
     deleted_by_source = F.col(OP).isin(TRUNCATE, ABSENT) & (F.col(EFFECTIVE_FROM) >= F.col(EARLIEST))
     inherits_again = F.col(EARLIEST) <= F.col(LAST_EVENT_TS) if schema.propagate else F.lit(False)
-    of_the_key = falls_between | comes_back | deleted_by_source | inherits_again
-    return F.coalesce(of_the_key, F.lit(False)) | (_no_facts(schema) & _may_be_deleted(source_level))
+    return falls_between | comes_back | deleted_by_source | inherits_again
 
 
 def _action(schema: EntitySchema, *, lazy: bool) -> Column:
@@ -233,8 +188,7 @@ def _action(schema: EntitySchema, *, lazy: bool) -> Column:
     skipped = SIGHTINGS if lazy else ()
     compared = [name for name in changing_columns(schema) if name not in skipped]
     same = every(f"{_comparable(name)} <=> {_comparable(f'{HELD}.{quoted(name)}', name)}" for name in compared)
-    changed = ~F.expr(same) | (F.col(HELD_COUNT) > 1)
-    return F.when(F.col(HELD).isNull(), INSERT).when(changed, UPDATE).otherwise(KEEP)
+    return F.when(~F.col(OPENS), DELETE).when(F.col(HELD).isNull(), INSERT).when(~F.expr(same), UPDATE).otherwise(KEEP)
 
 
 def _comparable(value: Sql, name: str | None = None) -> Sql:
@@ -252,9 +206,9 @@ def _as_statements(concerned: DataFrame, source_level: Sequence[SourceLevel], sc
         SPEAKS: F.lit(True),
         SETTLED: settled,
         HELD: F.struct(*(col(name) for name in changing_columns(schema))),
-        _REBUILDS: _needs_rebuild(source_level, schema),
+        REBUILDS: _no_facts(schema) & F.coalesce(_may_be_deleted(source_level), F.lit(False)),
     }
-    return concerned.withColumns(working).drop(*_SPAN)
+    return concerned.withColumns(working).drop(*SPAN)
 
 
 def _arriving(new: DataFrame, before: EvidenceState, source_level: Sequence[SourceLevel], known: Sequence[str]) -> DataFrame:
@@ -262,7 +216,8 @@ def _arriving(new: DataFrame, before: EvidenceState, source_level: Sequence[Sour
     deleted = F.lit(False)
     for each in source_level:
         spoke_before = (F.col(SOURCE_SYSTEM) == each.source) & (F.col(EVENT_TS) <= moment(each.at))
-        deleted = deleted | (spoke_before & ~_is_shown(each, F.array(_snapshot())))
+        deleted = deleted | (spoke_before & ~_is_shown(each, F.array(snapshot_of())))
+    shown_at = F.when(is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS)), F.col(SNAPSHOT_TS))
     seen = {
         AT: F.col(EVENT_TS),
         SPEAKS: F.lit(True),
@@ -270,9 +225,13 @@ def _arriving(new: DataFrame, before: EvidenceState, source_level: Sequence[Sour
         LAST_SEEN: F.col(INGEST_TS),
         SEEN_COUNT: F.col(COPIES),
         LAST_EVENT_TS: F.col(EVENT_TS),
-        _REBUILDS: F.coalesce(reopens(before) | deleted, F.lit(False)),
+        EARLIEST: F.least(F.col(EVENT_TS), shown_at),
+        LATEST: F.greatest(F.col(EVENT_TS), shown_at),
+        SHOWN_APART: F.coalesce(shown_at.isNotNull(), F.lit(False)),
+        _REOPENS: F.coalesce(reopens(before), F.lit(False)),
+        REBUILDS: F.coalesce(deleted, F.lit(False)),
     }
-    needed = {*known, LOAD_TYPE, AT, SPEAKS, _REBUILDS} - {*_SPAN, ASSERTED, FEED}
+    needed = {*known, LOAD_TYPE, AT, SPEAKS, REBUILDS, _REOPENS} - {*SPAN, ASSERTED, FEED} | {EARLIEST, LATEST, SHOWN_APART}
     timed = new.withColumns(seen)
     return timed.drop(*(name for name in timed.columns if name not in needed))
 
@@ -288,19 +247,12 @@ def _counted_once(together: DataFrame) -> DataFrame:
             LAST_SEEN: F.max(LAST_SEEN).over(same),
             SEEN_COUNT: F.sum(SEEN_COUNT).over(same),
             ORDER_FILE: F.min(SOURCE_FILE).over(same),
+            REBUILDS: F.max(REBUILDS).over(same),
+            # clocks may run back: a copy that counts as the first one stands for the held version all the same
+            **{name: F.first(name, ignorenulls=True).over(same) for name in (HELD, SETTLED)},
         }
     )
     return counted.where(F.col("__karat_arrival") == 1).drop("__karat_arrival")
-
-
-def _source_level() -> Column:
-    at = F.unix_micros(EVENT_TS).alias("at")
-    return F.struct(F.col(SOURCE_SYSTEM).alias("source"), F.col(FEED).alias("feed"), F.col(OP).alias("op"), at)
-
-
-def _snapshot() -> Column:
-    """The feed and the time of the snapshot that a row belongs to, as one text; null for other rows."""
-    return F.when(is_snapshot() & F.col(SNAPSHOT_TS).isNotNull(), F.concat_ws("@", F.unix_micros(SNAPSHOT_TS), FEED))
 
 
 def _is_shown(each: SourceLevel, shown: Column) -> Column:

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.schema import of_held, timeline_columns
+from karat.bronze.schema import HELD, OPENS, REBUILDS, timeline_columns
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,
@@ -26,14 +26,14 @@ from karat.temporal.columns import (
     col,
 )
 from karat.temporal.entity_schema import EntitySchema
-from karat.temporal.order import in_place
 from karat.temporal.windows import all_of
 
 
 def facts(statements: DataFrame, schema: EntitySchema, carried: Names = ()) -> DataFrame:
     """The first telling of each content, with how often it was told, and with `carried` columns of that telling.
 
-    Grain: one row per transaction and distinct content.
+    Among tellings that stand for held facts, those that come second now are there too. Grain: one row per transaction and
+    distinct content.
     """
     in_turn = Window.partitionBy(BK, ATTR_HASH).orderBy(PLACE)
     told = all_of(in_turn)
@@ -46,14 +46,16 @@ def facts(statements: DataFrame, schema: EntitySchema, carried: Names = ()) -> D
             FIRST_SEEN: F.min(FIRST_SEEN).over(told),
             LAST_SEEN: F.max(LAST_SEEN).over(told),
             SEEN_COUNT: F.sum(SEEN_COUNT).over(told),
-            LAST_EVENT_TS: F.last(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(told),
-            "__karat_telling": F.row_number().over(in_turn),
+            LAST_EVENT_TS: F.max(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(told),
             **rides_along,
-            **of_held(statements, told),
+            **({REBUILDS: F.max(REBUILDS).over(told)} if REBUILDS in statements.columns else {}),
+            OPENS: F.row_number().over(in_turn) == 1,
         }
-    ).where(F.col("__karat_telling") == 1)
-    the_fact = F.first(RECORD_HASH).over(in_place())
-    is_the_fact = F.row_number().over(in_place()) == 1
+    )
+    first = first.where(F.col(OPENS) | F.col(HELD).isNotNull() if HELD in statements.columns else F.col(OPENS))
+    tellings = Window.partitionBy(BK, OPENS).orderBy(PLACE)
+    the_fact = F.first(RECORD_HASH).over(tellings)
+    is_the_fact = F.row_number().over(tellings) == 1
     no_time = F.lit(None).cast("timestamp")
     no_flag = F.lit(None).cast("boolean")
     return first.withColumns(

@@ -12,7 +12,7 @@ Only the first of them need be known not to be overtaken: between it and the nex
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from karat.bronze.continuation import EvidenceState
+from karat.bronze.new_evidence import EvidenceState
 from karat.temporal.columns import (
     ASSERTED,
     BK,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.context import StageContext, evidence_state, prepared, remembered, stage_context
+from karat.bronze.context import StageContext, prepared, remembered, stage_context
 from karat.bronze.schema import timeline_spec
 from karat.bronze.timeline import timeline
 from karat.config.resolved import Entity
@@ -42,7 +42,6 @@ def rebuild_timeline(entity: Entity, run: RunContext) -> Written:
     with materialized(compared(found.fresh, found.held, spec).select(SK).distinct()) as keys:
         if not keys.take(1):
             return Written()
-        fresh = found.fresh.join(keys, SK, "left_semi").select(*spec.columns)
-        before = evidence_state(context.position, is_first=context.batch == 0)
-        commit = context.run.commit(context.stage, context.timeline.next_number, batch=context.batch, **remembered(before))
-        return context.tables.merge(replacing_keys(fresh, keys, spec), entity.timeline, commit)
+        commit = context.run.commit(context.stage, context.timeline.next_number, batch=context.batch, **remembered(context.before))
+        with materialized(found.fresh.join(keys, SK, "left_semi").select(*spec.columns)) as fresh:
+            return context.tables.merge(replacing_keys(fresh, keys, spec), entity.timeline, commit)

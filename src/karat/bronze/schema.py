@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, WindowSpec
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.temporal import columns as c
@@ -15,10 +13,10 @@ from karat.temporal.whose import WHOSE_BY_ATTRIBUTE
 
 HELD: Final = "__karat_held"
 """Working: of a held version among statements, the columns that may change while the version stays."""
-HELD_COUNT: Final = "__karat_held_count"
-"""Working: how many held versions a version absorbs, itself included."""
-HELD_UNTIL: Final = "__karat_held_until"
-"""Working: the earliest end among the held versions that a version absorbs."""
+OPENS: Final = "__karat_opens"
+"""Working: whether a statement opens a version."""
+REBUILDS: Final = "__karat_rebuilds"
+"""Working: whether only the evidence can tell how the key of a row goes on."""
 SIGHTINGS: Final = (c.FIRST_SEEN, c.LAST_SEEN, c.SEEN_COUNT, c.LAST_EVENT_TS)
 _TEXT, _TIME, _FLAG, _BYTES, _INT, _LONG = (
     T.StringType(),
@@ -106,7 +104,7 @@ def timeline_spec(schema: EntitySchema) -> TableSpec:
     identity = (c.SK, c.STATEMENT_HASH, c.EFFECTIVE_FROM)
     columns = timeline_schema(schema).names
     if schema.is_transaction:
-        return TableSpec(columns, identity, replaces=(c.SK, c.ATTR_HASH))
+        return TableSpec(columns, identity)
     return TableSpec(columns, identity, c.EFFECTIVE_FROM, c.EFFECTIVE_TO, c.SOURCE_EFFECTIVE_TO)
 
 
@@ -114,14 +112,6 @@ def changing_columns(schema: EntitySchema) -> tuple[str, ...]:
     """The columns of a version that may change while it stays the same version."""
     ends = (c.EFFECTIVE_TO, c.IS_CURRENT, c.SOURCE_EFFECTIVE_TO, c.IS_SOURCE_CURRENT, c.CORRECTS)
     return (*ends, c.INHERITED, *SIGHTINGS, *sorted(schema.untracked))
-
-
-def of_held(told: DataFrame, absorbed: WindowSpec) -> dict[str, Column]:
-    """Among statements that stand for held versions: how many of these a version absorbs, and their earliest end."""
-    if HELD not in told.columns:
-        return {}
-    until = F.min(F.col(HELD)[c.SOURCE_EFFECTIVE_TO]).over(absorbed)
-    return {HELD_COUNT: F.count(HELD).over(absorbed), HELD_UNTIL: until}
 
 
 def assertion_columns(schema: EntitySchema) -> list[Sql]:

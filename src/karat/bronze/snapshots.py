@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.context import StageContext
-from karat.bronze.continuation import SourceLevel
+from karat.bronze.new_evidence import SourceLevel
 from karat.config.entity import Feed
 from karat.config.resolved import Entity
 from karat.contract.columns import KIND, REASON, RULE

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import leaves_something_unsaid, with_inheritance
-from karat.bronze.schema import of_held, timeline_columns
+from karat.bronze.schema import HELD, OPENS, REBUILDS, timeline_columns
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,
@@ -47,8 +47,6 @@ from karat.temporal.windows import all_of, before
 
 VERSION: Final = "__karat_version"
 """Working: the number of the version a statement belongs to, within its entity."""
-OPENS: Final = "__karat_opens"
-"""Working: whether the statement opens that version."""
 SETTLED: Final = "__karat_settled"
 """Working: the end of a held version that lies before anything new, and so stays whatever follows it."""
 REPEATS: Final = "__karat_repeats"
@@ -68,21 +66,23 @@ def timeline(assertions: DataFrame, schema: EntitySchema, *, source_level: bool 
     return versions(told.withColumn(SETTLED, F.lit(None).cast("timestamp")), schema)
 
 
-def versions(told: DataFrame, schema: EntitySchema, carried: Names = ()) -> DataFrame:
+def versions(told: DataFrame, schema: EntitySchema, carried: Names = (), *, snapshots: bool = True) -> DataFrame:
     """Statements, complete and in their order, to versions with both chains. Grain: one row per version.
 
-    `carried` are columns of the statement that opened each version.
+    `carried` are columns of the statement that opened each version; where they have `OPENS`, statements that stand for
+    held versions and open none are there too. `snapshots` says whether there may be rows of snapshots among the statements.
     """
-    by_source = in_place_by_source(schema.sources)
+    opened = Window.partitionBy(BK, OPENS).orderBy(PLACE)
+    by_source = Window.partitionBy(BK, OPENS, SOURCE_SYSTEM).orderBy(PLACE) if len(schema.sources) > 1 else opened
     return (
-        with_versions(told, schema)
+        told.transform(with_versions if snapshots else _with_versions_of_events, schema)
         .transform(opening_statements, schema)
         .withColumns(
             {
-                EFFECTIVE_TO: F.coalesce(F.col(SETTLED), F.lead(EFFECTIVE_FROM).over(in_place())),
+                EFFECTIVE_TO: F.coalesce(F.col(SETTLED), F.lead(EFFECTIVE_FROM).over(opened)),
                 SOURCE_EFFECTIVE_TO: F.lead(EFFECTIVE_FROM).over(by_source),
                 # whether there is a next version, not whether its start is known
-                IS_CURRENT: F.col(SETTLED).isNull() & F.lead(PLACE).over(in_place()).isNull(),
+                IS_CURRENT: F.col(SETTLED).isNull() & F.lead(PLACE).over(opened).isNull(),
                 IS_SOURCE_CURRENT: F.lead(PLACE).over(by_source).isNull(),
                 CORRECTS: F.lit(None).cast("binary"),
             }
@@ -109,22 +109,36 @@ def with_versions(told: DataFrame, schema: EntitySchema) -> DataFrame:
     return numbered.withColumn(VERSION, own)
 
 
+def _with_versions_of_events(told: DataFrame, schema: EntitySchema) -> DataFrame:  # noqa: ARG001  (stands in for the function above)
+    """The same where no statement is a row of a snapshot. Grain: unchanged."""
+    state = F.struct(SOURCE_SYSTEM, ATTR_HASH)
+    opens = ~state.eqNullSafe(F.lag(state).over(in_place()))
+    to_here = in_place().rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return told.withColumn(OPENS, opens).withColumn(VERSION, F.sum(F.col(OPENS).cast("int")).over(to_here))
+
+
 def opening_statements(told: DataFrame, schema: EntitySchema) -> DataFrame:
-    """The statement that opened each version, with what the version has absorbed since. Grain: one row per version."""
+    """The statement that opened each version, with what the version has absorbed since. Grain: one row per version.
+
+    Among statements that stand for held versions, those that open none any more stay as well.
+    """
     absorbed = all_of(Window.partitionBy(BK, VERSION).orderBy(PLACE))
     sightings = {
         FIRST_SEEN: F.min(FIRST_SEEN).over(absorbed),
         LAST_SEEN: F.max(LAST_SEEN).over(absorbed),
         SEEN_COUNT: F.sum(SEEN_COUNT).over(absorbed),
-        LAST_EVENT_TS: F.last(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(absorbed),
+        LAST_EVENT_TS: F.max(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(absorbed),
     }
     # a repeated delete says nothing, so it changes nothing of what the first one carried
     rides_along = {
         name: F.when(F.col(IS_DELETED), col(name)).otherwise(F.last(col(name)).over(absorbed))
         for name in (*sorted(schema.untracked), INHERITED)
     }
-    seen = told.withColumns({**sightings, **rides_along, **of_held(told, absorbed)})
-    return seen.where(F.col(OPENS)).withColumn(EFFECTIVE_FROM, F.col(AT))
+    continues = REBUILDS in told.columns
+    rebuilds = {REBUILDS: F.max(REBUILDS).over(absorbed)} if continues else {}
+    seen = told.withColumns({**sightings, **rides_along, **rebuilds})
+    kept = F.col(OPENS) | F.col(HELD).isNotNull() if continues else F.col(OPENS)
+    return seen.where(kept).withColumn(EFFECTIVE_FROM, F.col(AT))
 
 
 def _reconstructed(told: DataFrame, schema: EntitySchema) -> DataFrame:

@@ -41,7 +41,6 @@ def with_unsaid_filled_in(admitted: DataFrame, stats: BatchStats, context: Stage
         return
     before = replace(context.before, shows_apart=context.before.shows_apart | stats.shows_apart)
     with materialized(unsaid_keys(arriving, before, context.schema)) as keys:
-        keys.count()  # so that Spark knows how few they are when it joins the whole tables with them
         held = context.versions()
         if stats.earliest is not None and not context.schema.is_transaction:  # a literal keeps files of older versions closed
             held = held.where(F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) >= moment(stats.earliest)))

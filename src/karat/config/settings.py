@@ -11,7 +11,7 @@ from karat.config.setting import Port, Secret, Setting, Text
 class SparkSettings(Setting):
     """How the Spark session is made."""
 
-    master: Text = Field("local[*]", description="A Spark master, or `provided` to use the session that is already there.")
+    master: Text = Field("local[*]", description="A Spark master, or `provided`: the session that is there, with its own settings.")
     profile: Literal["small", "throughput"] = Field(
         "throughput", description="`throughput` suits every size; `small` starts faster and is for batches of thousands of rows."
     )

@@ -85,7 +85,7 @@ def _is_path(expression: Expression, feed: Feed) -> bool:
 
 
 def _selected(spread: DataFrame, kept: list[str], tried: Mapping[str, Callable[[], Column]], wanted: Wanted, feed: Feed) -> DataFrame:
-    """The attempts beside the columns that are kept; an expression Spark does not understand is named."""
+    """The columns that are kept and the attempts; an expression that Spark does not understand is named."""
 
     def attempts(names: list[str]) -> DataFrame:
         return spread.select(*(col(name) for name in kept), *(attempted(tried[name]).alias(value_of(name)) for name in names))

@@ -63,8 +63,8 @@ def drift_of(image: DataFrame, entity: Entity, feed: FeedOf, *, few: bool = Fals
 
 def _used(columns: Incoming, entity: Entity, feed: Feed) -> tuple[str, ...]:
     wanted = [*wanted_columns(entity, feed).values(), *wanted_settings(feed).values()]
-    spoken_of = (name for expression in wanted for name in (expression.text, *columns.referenced(expression)))
-    return tuple(dict.fromkeys(found for name in spoken_of for found in columns.found(name)))
+    referenced = (name for expression in wanted for name in (expression.text, *columns.referenced(expression)))
+    return tuple(dict.fromkeys(found for name in referenced for found in columns.found(name)))
 
 
 def _unsaid(columns: Incoming, entity: Entity, feed: Feed) -> dict[str, tuple[str, ...]]:
@@ -73,9 +73,9 @@ def _unsaid(columns: Incoming, entity: Entity, feed: Feed) -> dict[str, tuple[st
     for name, expression in wanted_columns(entity, feed).items():
         if columns.found(expression.text):
             continue
-        spoken_of = [column for column in columns.referenced(expression) if column not in columns.beside]
-        lacking = tuple(column for column in spoken_of if not columns.found(column))
-        if lacking and len(lacking) == len(spoken_of):
+        referenced = [column for column in columns.referenced(expression) if column not in columns.working]
+        lacking = tuple(column for column in referenced if not columns.found(column))
+        if lacking and len(lacking) == len(referenced):
             found[name] = lacking
     are_all_attributes = set(found) >= set(entity.attributes) and not set(found) & set(entity.key)
     # a stream of complete rows may well bring nothing but deletes, which carry the key alone

@@ -14,8 +14,8 @@ from karat.sources.raw import CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, ROW, i
 from karat.temporal.columns import quoted
 from karat.temporal.sql import NO_TEXT, Sql, literal, some
 
-_BESIDE: Final = {"_file": FILE, "_change_type": CHANGE, "_commit_version": COMMIT, "_commit_timestamp": COMMITTED_AT, "payload": DOCUMENT}
-"""What every record has beside its own columns, and where it stands."""
+_WORKING: Final = {"_file": FILE, "_change_type": CHANGE, "_commit_version": COMMIT, "_commit_timestamp": COMMITTED_AT, "payload": DOCUMENT}
+"""The names that expressions may use besides the record's own columns, and the working columns they stand for."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Incoming:
     names: tuple[str, ...]
     types: Mapping[str, T.DataType] | None
     """Of typed records; None where every column is a text."""
-    beside: Mapping[str, str]
-    """What stands beside the record's own columns: name to working column."""
-    beside_types: Mapping[str, T.DataType]
+    working: Mapping[str, str]
+    """Names besides the record's own columns: name to working column."""
+    working_types: Mapping[str, T.DataType]
 
     def found(self, name: str) -> tuple[str, ...]:
         """The columns a name means: the one of exactly this name, then those of it in another case; a record's first one counts."""
@@ -36,8 +36,8 @@ class Incoming:
 
     def value(self, name: str) -> Sql:
         """What a record says under this name; null where it says nothing."""
-        if name in self.beside:
-            return self.beside[name]
+        if name in self.working:
+            return self.working[name]
         found = self.found(name)
         if self.types is not None:
             return f"{ROW}.{quoted(found[0])}" if found else NO_TEXT
@@ -48,14 +48,14 @@ class Incoming:
 
     def type_of(self, name: str) -> T.DataType:
         """The type of what a record says under this name."""
-        if name in self.beside:
-            return self.beside_types[name]
+        if name in self.working:
+            return self.working_types[name]
         found = self.found(name)
         return T.StringType() if self.types is None or not found else self.types[found[0]]
 
     def has(self, name: str) -> Sql:
         """Whether a record says anything under this name, be it null."""
-        return "true" if name in self.beside else _has_any(self.found(name))
+        return "true" if name in self.working else _has_any(self.found(name))
 
     def unheard(self, name: str) -> Sql:
         """The fields of a record that this name could mean and that another one spoke for; an array."""
@@ -71,9 +71,9 @@ class Incoming:
 
 def incoming(image: DataFrame, names: tuple[str, ...]) -> Incoming:
     """The columns of a batch whose names are known."""
-    beside = {name: column for name, column in _BESIDE.items() if column in image.columns}
+    working = {name: column for name, column in _WORKING.items() if column in image.columns}
     types = {field.name: field.dataType for field in _row_type(image)} if is_typed(image) else None
-    return Incoming(names, types, beside, {name: image.schema[column].dataType for name, column in beside.items()})
+    return Incoming(names, types, working, {name: image.schema[column].dataType for name, column in working.items()})
 
 
 def field_names(image: DataFrame, *, few: bool = False) -> tuple[str, ...]:

@@ -95,8 +95,8 @@ def without_replaced(rows: DataFrame, reading: Reading) -> DataFrame:
     is_delete = F.col(CHANGE).isin(*GONE)
     written_again = F.col(COMMIT).isNotNull() & is_delete & F.max(~is_delete).over(same_key)
     kind = F.when(written_again, F.when(F.col(CHANGE) == BEFORE, F.lit(BEFORE)).otherwise(F.lit("ignored"))).otherwise(F.col(KIND))
-    judged = rows.select(*(col(name) for name in rows.columns if name != KIND), kind.alias(KIND))
-    return judged.where(F.col(KIND) != BEFORE)
+    with_kind = rows.select(*(col(name) for name in rows.columns if name != KIND), kind.alias(KIND))
+    return with_kind.where(F.col(KIND) != BEFORE)
 
 
 def _is_listed(reading: Reading, attribute: str) -> Sql:
@@ -112,8 +112,8 @@ def _is_carried(reading: Reading, attribute: str) -> Sql:
         return has_value
     expression = reading.wanted[attribute]
     whole = reading.columns.found(expression.text)
-    spoken_of = (expression.text,) if whole else reading.columns.referenced(expression)
-    present = [reading.columns.has(name) for name in spoken_of]
+    referenced = (expression.text,) if whole else reading.columns.referenced(expression)
+    present = [reading.columns.has(name) for name in referenced]
     if len(present) == 1:
         return present[0]
     return f"({every(present)}) OR (({some(present)}) AND {has_value})" if present else "true"

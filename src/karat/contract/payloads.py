@@ -31,8 +31,8 @@ def payload(raw: DataFrame, feed: Feed) -> DataFrame:
         .when(F.lit(_speaks_json(feed)) & ~is_json(text), F.lit("a document that is not JSON"))
         .when(failed(F.col(_XML)), F.lit("a document that is not XML"))
     )
-    judged = tried.select(*passed, value_of("document"), says.alias(KIND), fault.alias(BROKEN))
-    return judged.select(
+    checked = tried.select(*passed, value_of("document"), says.alias(KIND), fault.alias(BROKEN))
+    return checked.select(
         *passed,
         BROKEN,
         F.when(F.col(KIND), F.lit("row")).otherwise(F.lit("ignored")).alias(KIND),

@@ -220,11 +220,11 @@ def _undeclared(reading: Reading) -> Column:
     used, columns = reading.drift.used, reading.columns
     if not used:
         return F.col(FIELDS)
-    spoken_of = sorted({name for expression in reading.wanted.values() for name in columns.referenced(expression)})
-    doubled = [columns.unheard(name) for name in spoken_of if len(columns.found(name)) > 1]
+    referenced = sorted({name for expression in reading.wanted.values() for name in columns.referenced(expression)})
+    doubled = [columns.unheard(name) for name in referenced if len(columns.found(name)) > 1]
     is_unheard = "false"
     if doubled:
-        unheard = f"array_except(flatten(array({', '.join(doubled)})), {texts(spoken_of)})"
+        unheard = f"array_except(flatten(array({', '.join(doubled)})), {texts(referenced)})"
         is_unheard = f"array_contains({unheard}, name)"
     return F.expr(f"map_filter({FIELDS}, (name, value) -> name NOT IN ({', '.join(map(literal, used))}) OR {is_unheard})")
 

@@ -83,7 +83,7 @@ class Progress:
 def watermark_of(checkpoint: Checkpoint, recorded: datetime | None) -> datetime | None:
     """The watermark: what the target's own commits say, or the control table where that is further.
 
-    The control table is further after batches that changed nothing. It counts only beside a target whose log speaks of
+    The control table is further after batches that changed nothing. It counts only for a target whose log tells of
     a watermark, or is silent because it was cleaned up; a target made anew or set back starts from its own log alone.
     """
     said = checkpoint.position.get("watermark")

@@ -1,4 +1,4 @@
-"""A difference, counted and then written in one commit: an append, a replacement of just those rows, or a MERGE."""
+"""A difference, counted and then written in one commit: an append where all of it is new, else a MERGE by full identity."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from karat.config.names import TableName
 from karat.lake.delta import DeltaTables
 from karat.lake.tables import SOURCE, TARGET, Merge
 from karat.state.commits import Commit, Written
-from karat.temporal.changes import DELETE, GONE, INSERT, KEEP, UPDATE, WAS_HELD_UNTIL, TableSpec, same_on
+from karat.temporal.changes import DELETE, INSERT, UPDATE, WAS_HELD_UNTIL, TableSpec, same_on
 from karat.temporal.columns import ACTION, col, quoted
 from karat.temporal.moments import from_micros, micros_of
 from karat.temporal.sql import Sql, every
@@ -27,7 +27,7 @@ class ChangeSet:
     spec: TableSpec
     counts: Mapping[str, int]
     earliest: datetime | None = None
-    """The earliest start of a row that is written or goes."""
+    """The earliest start of a held row that an action is about."""
     oldest_end: datetime | None = None
     """The earliest end of a held row that an action is about; None where all of them are live."""
 
@@ -36,22 +36,15 @@ class ChangeSet:
         """Whether nothing differs."""
         return not any(self.counts.get(action) for action in (INSERT, UPDATE, DELETE))
 
-    @property
-    def written(self) -> Written:
-        """What the change comes to."""
-        return Written(*(self.counts.get(action, 0) for action in (INSERT, UPDATE, DELETE)))
-
 
 def change_set(rows: DataFrame, spec: TableSpec) -> ChangeSet:
     """The change, counted in one job; `rows` should be materialized, because they are read again when they are written."""
-    start = F.unix_micros(col(spec.start)) if spec.start else F.lit(None).cast("bigint")
+    is_held = F.col(ACTION).isin(UPDATE, DELETE)
+    start = F.when(is_held, F.unix_micros(col(spec.start))) if spec.start else F.lit(None).cast("bigint")
     until = F.unix_micros(F.col(WAS_HELD_UNTIL))
     first = (F.min(start).alias("earliest"), F.min(until).alias("oldest_end"))
-    gone = F.sum(GONE) if GONE in rows.columns else F.lit(0)
-    found = rows.groupBy(ACTION).agg(F.count(F.lit(1)).alias("rows"), gone.alias("gone"), *first).collect()
+    found = rows.groupBy(ACTION).agg(F.count(F.lit(1)).alias("rows"), *first).collect()
     counts = {row[ACTION]: row["rows"] for row in found}
-    if absorbed := sum(row["gone"] or 0 for row in found if row[ACTION] in {INSERT, UPDATE, KEEP}):
-        counts[DELETE] = counts.get(DELETE, 0) + absorbed
     return ChangeSet(rows, spec, counts, *(_least(row[name] for row in found) for name in ("earliest", "oldest_end")))
 
 
@@ -59,18 +52,12 @@ def write(changes: ChangeSet, into: TableName, tables: DeltaTables, commit: Comm
     """The change in one commit; none when nothing differs."""
     if changes.is_empty:
         return Written()
-    working = (ACTION, WAS_HELD_UNTIL, GONE)
     if changes.counts.keys() == {INSERT}:
-        return tables.append(changes.rows.drop(*working), into, commit)
-    on = changes.spec.replacement()
-    if on is not None:
-        rows = changes.rows.where(F.col(ACTION) != DELETE).drop(*working)
-        tables.replace(rows, every([*_bounds(changes), on]), into, commit)
-        return changes.written
+        return tables.append(changes.rows.drop(ACTION, WAS_HELD_UNTIL), into, commit)
     spec = changes.spec
     updated = [name for name in spec.columns if name not in spec.identity]
     same = every([*_bounds(changes), *(same_on(name) for name in spec.identity)])
-    merge = Merge(changes.rows.drop(WAS_HELD_UNTIL, GONE), same, ACTION, updated, spec.columns, deletes=True)
+    merge = Merge(changes.rows.drop(WAS_HELD_UNTIL), same, ACTION, updated, spec.columns, deletes=True)
     return tables.merge(merge, into, commit)
 
 

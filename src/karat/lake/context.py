@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
 from karat.config.resolved import Config
 from karat.lake.delta import DeltaTables
+from karat.lake.materialized import STAGING
 from karat.lake.session import with_required_settings
 from karat.state.commits import Commit
+
+NO_SECOND_COPY: Final = {"spark.databricks.delta.merge.materializeSource": "none"}
+"""Delta would copy the rows of a merge before it reads them twice. Karat writes staged rows, which stay as they are."""
 
 
 @dataclass(frozen=True)
@@ -51,4 +55,8 @@ class RunContext:
 
     def tables(self) -> DeltaTables:
         """Tables through a session of their own: the views and commits of parallel stages do not meet."""
-        return DeltaTables(with_required_settings(self.spark.newSession()), self.config.lake)
+        session = with_required_settings(self.spark.newSession())
+        session.conf.set(STAGING, f"{self.config.lake}/_staging")
+        for key, value in NO_SECOND_COPY.items():
+            session.conf.set(key, value)
+        return DeltaTables(session, self.config.lake)

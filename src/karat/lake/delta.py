@@ -120,10 +120,6 @@ class DeltaTables:
         """The content replaced in one commit; the schema stays."""
         return self._write(rows, table, commit, "overwrite")
 
-    def replace(self, rows: DataFrame, on: str, into: TableName, commit: Commit) -> Written:
-        """The rows in the place of every held row that one of them matches, in one commit."""
-        return self._write(rows, into, commit, "overwrite", {"replaceOn": on, "targetAlias": TARGET})
-
     def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """One MERGE, one commit; Delta itself makes none when no row is touched."""
         builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), merge.on)

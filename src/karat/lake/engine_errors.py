@@ -1,6 +1,6 @@
 """Failures of the engines as one sentence a person can use: no Java, no plan, no stack.
 
-The sentence may quote values of the data; it goes to the terminal and to the run's log. The summary beside it names the kind of
+The sentence may quote values of the data; it goes to the terminal and to the run's log. The summary that goes with it names the kind of
 failure only, and is what mails and webhooks carry.
 """
 

@@ -2,10 +2,10 @@
 
 The position in a commit to the evidence says how far every feed was read (`feeds`) and, among other things:
 
-    sources   who has ever spoken
+    sources   the sources with statements
     sweeps    source to the latest time at which it said something about everything it has
     apart     sources whose snapshots carry rows of another time than their own
-    reached   source to the latest time and the highest sequence it has spoken of
+    reached   source to the latest time and the highest sequence of its statements
     unseen    up to when versions may have absorbed statements without showing it, because sightings are lazy
     clock     the latest arrival; behind: source to the clock before the batch in which it last spoke of the past
 """

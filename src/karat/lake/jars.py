@@ -1,4 +1,4 @@
-"""The jars Delta needs beside Spark's own: pinned by checksum, fetched once, kept in a cache folder.
+"""The jars Delta needs in addition to Spark's own: pinned by checksum, fetched once, kept in a cache folder.
 
 The pins are in `jars.txt`. What is missing is fetched by the Ivy that pyspark ships, from wherever Ivy is set up to look;
 `KARAT_IVY_SETTINGS` may name a settings file for a mirror. With every jar in the cache there is no JVM and no network.
@@ -130,7 +130,7 @@ def _verify(file: Path, jar: Jar) -> None:
 
 
 def _fetch(jars: Sequence[Jar], folder: Path, on_progress: Progress) -> None:
-    """Fetches beside the cache and renames into it, so that another process sees a whole jar or none."""
+    """Fetches next to the cache and renames into it, so that another process sees a whole jar or none."""
     java_version()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -106,7 +106,8 @@ class _Runner:
                 if self.interruption.now:
                     self._cancel()
         except RunInterrupted:  # not even the end of the running stages is waited for
-            self._cancel()
+            with suppress(Exception):  # the signal may have come in the middle of a call to Spark
+                self._cancel()
             for stage in at_work.values():
                 self._ended(Result(stage, Outcome("interrupted"), 0.0, self._stopped()))
         except BaseException:

@@ -1,7 +1,7 @@
 """The raw frame: what every reader hands over, whatever the format. Grain: one row per record.
 
 A record of a text format (json, csv) is a map from field to exact text; a record of a typed one (parquet, tables) keeps its
-typed columns beside it. A record without fields and without a fault is a tombstone: nothing was said.
+typed columns next to it. A record without fields and without a fault is a tombstone: nothing was said.
 """
 
 from typing import Final
@@ -41,10 +41,10 @@ GONE: Final = ("delete", BEFORE)
 """Changes that end a row; of an update only if no row of the same key takes its place."""
 
 COMMIT: Final = "__karat_commit"
-"""Working: the commit of a change, by number; beside CHANGE."""
+"""Working: the commit of a change, by number; comes with CHANGE."""
 
 COMMITTED_AT: Final = "__karat_committed_at"
-"""Working: when a change was committed; beside CHANGE."""
+"""Working: when a change was committed; comes with CHANGE."""
 
 FIELDS_TYPE: Final = T.MapType(T.StringType(), T.StringType())
 

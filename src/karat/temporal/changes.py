@@ -1,52 +1,43 @@
-"""The difference between the rows a table should have and the rows it holds, and which held rows a written row replaces.
-
-A table of periods is a chain: the rows of one key follow each other without gaps. So a written row replaces every held
-row of its key that starts inside its period, and a held row that goes needs no statement of its own: the period of the
-row before it now reaches over its start.
+"""The difference between the rows a table should have and the rows it holds. Only the difference is written.
 
     held      A [1, 4)   B [4, 9)   C [9, …)
-    should    A [1, 6)              D [6, 9)   C [9, …)
-    written   A [1, 6), D [6, 9)                A replaces A and B, D replaces nothing, C stays
+    should    A [1, 6)   D [6, 9)   C [9, …)
+    changes   update A   delete B   insert D
 
-Rows that start at the same instant are written together, changed or not, because a period says nothing about them.
+A row is named by its full identity, key included: rows of different keys, or of one key and one start, may share the rest.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.temporal.columns import ACTION, Names, col, quoted
+from karat.temporal.columns import ACTION, Names, quoted
 from karat.temporal.sql import Sql, every
 
 TARGET, SOURCE = "held", "new"
-"""The names of the two sides of a merge or a replacement in its condition."""
+"""The names of the two sides of a merge in its condition."""
 INSERT, UPDATE, DELETE, KEEP = "insert", "update", "delete", "keep"
 WAS_HELD_UNTIL: Final = "__karat_was_held_until"
 """Working: the end of the held row that an action is about; null where it is open."""
-GONE: Final = "__karat_gone"
-"""Working: how many held rows a row absorbs that are gone without an action of their own."""
-_CHANGED: Final = "__karat_changed"
 
 
 @dataclass(frozen=True)
 class TableSpec:
-    """What names a row of a table, and which held rows a written row replaces."""
+    """What names a row of a table, and how its rows lie in time."""
 
     columns: Sequence[str]
     identity: Names
     """The key first, then what tells the rows of one key apart."""
     start: str | None = None
-    """The start of a row's period; such a table is a chain."""
+    """The start of a row's period."""
     end: str | None = None
-    """The end of the row's period in that chain."""
+    """The end of the row's period."""
     closed_at: str | None = None
     """The end by which rows are kept apart in the table's layout; null for live rows."""
-    replaces: Names = ()
-    """For a table that is no chain: the columns that a written row shares with the held row it replaces."""
     unread: Names = ()
     """Columns that another column stands for: where that one is the same, so are they."""
 
@@ -55,23 +46,9 @@ class TableSpec:
         """The column that names what a row is about."""
         return self.identity[0]
 
-    @property
-    def is_chain(self) -> bool:
-        """Whether the rows of one key follow each other without gaps."""
-        return self.start is not None and self.end is not None
-
-    def replacement(self) -> Sql | None:
-        """The condition under which a written row replaces a held one; None where only a MERGE can change the table."""
-        if self.start is not None and self.end is not None:
-            held, new = f"{TARGET}.{quoted(self.start)}", f"{SOURCE}.{quoted(self.start)}"
-            end = f"{SOURCE}.{quoted(self.end)}"
-            inside = f"({end} IS NULL OR {held} < {end} OR {held} = {new})"
-            return every([same_on(self.key), f"{held} >= {new}", inside])
-        return every(same_on(name) for name in self.replaces) if self.replaces else None
-
 
 def difference(fresh: DataFrame, held: DataFrame, spec: TableSpec, ignored: Iterable[str] = ()) -> DataFrame:
-    """What turns the held rows into the fresh ones. Grain: one row per row that differs, or starts where one differs.
+    """What turns the held rows into the fresh ones. Grain: one row per row that differs.
 
     A difference in `ignored` columns alone is none.
     """
@@ -85,19 +62,7 @@ def difference(fresh: DataFrame, held: DataFrame, spec: TableSpec, ignored: Iter
     end = spec.closed_at or spec.end
     until = f"held.{quoted(end)}" if end else "CAST(NULL AS TIMESTAMP)"
     found = joined.selectExpr(*values, f"{action} AS {ACTION}", f"{until} AS {WAS_HELD_UNTIL}")
-    return with_instants_whole(found, spec)
-
-
-def with_instants_whole(rows: DataFrame, spec: TableSpec, partitioned_by: str | None = None) -> DataFrame:
-    """Rows with their action, less those that stay and start where nothing changes. Grain: one row per remaining row.
-
-    `partitioned_by` is a column as good as the key by which the rows are laid out already.
-    """
-    if not spec.is_chain or spec.start is None:
-        return rows.where(F.col(ACTION) != KEEP)
-    instant = Window.partitionBy(col(partitioned_by or spec.key), col(spec.start))
-    marked = rows.withColumn(_CHANGED, F.max(F.col(ACTION) != KEEP).over(instant))
-    return marked.where(F.col(_CHANGED)).drop(_CHANGED)
+    return found.where(F.col(ACTION) != KEEP)
 
 
 def as_inserts(fresh: DataFrame, spec: TableSpec) -> DataFrame:
@@ -124,5 +89,5 @@ def _equal(name: str, rows: DataFrame) -> Sql:
 
 
 def same_on(name: str) -> Sql:
-    """Whether both sides of a merge or a replacement have the same value."""
+    """Whether both sides of a merge have the same value."""
     return f"{TARGET}.{quoted(name)} = {SOURCE}.{quoted(name)}"

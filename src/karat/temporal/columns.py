@@ -1,4 +1,4 @@
-"""The columns Karat owns, and the one way a column of any name is spoken of.
+"""The columns Karat owns, and the one way to refer to a column of any name.
 
 Working columns share the prefix `__karat_` and never reach a table.
 """

@@ -10,12 +10,12 @@ from karat.temporal.columns import Names, quoted
 
 @dataclass(frozen=True)
 class EntitySchema:
-    """The entity's columns, who speaks of it, and how inherited values behave."""
+    """The entity's columns, its sources, and how inherited values behave."""
 
     key: Mapping[str, T.DataType]
     attributes: Mapping[str, T.DataType]
     sources: Names
-    """Every source system that has ever spoken."""
+    """Every source system with statements."""
     untracked: frozenset[str] = frozenset()
     is_transaction: bool = False
     propagate: bool = False

@@ -64,7 +64,7 @@ def in_place() -> WindowSpec:
 
 
 def in_place_by_source(sources: Names) -> WindowSpec:
-    """One source's statements about an entity in their order; where only one has ever spoken, that is the entity's own order."""
+    """One source's statements about an entity in their order; where there is only one, that is the entity's own order."""
     return Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(PLACE) if len(sources) > 1 else in_place()
 
 

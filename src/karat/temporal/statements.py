@@ -117,11 +117,11 @@ def with_deletes_that_follow(about_keys: DataFrame, of_sources: DataFrame, schem
     upserts = at_each_time.withColumn(_NEXT, F.lead(AT).over(by_source)).where(~F.col(IS_DELETED))
     keyed = upserts.select(*(col(name) for name in from_key), SOURCE_SYSTEM, AT, _NEXT).alias("key")
     nothing_said = {ASSERTED: F.array().cast("array<string>"), IS_DELETED: F.lit(True), ROLE: F.lit(FOLLOWS)}
-    spoken = of_sources.drop(*from_key).withColumns(nothing_said).alias("all")
+    source_level = of_sources.drop(*from_key).withColumns(nothing_said).alias("all")
     falls_between = (F.col(f"all.{AT}") >= F.col(f"key.{AT}")) & F.coalesce(F.col(f"all.{AT}") <= F.col(f"key.{_NEXT}"), F.lit(True))
     same_source = F.col(f"all.{SOURCE_SYSTEM}") == F.col(f"key.{SOURCE_SYSTEM}")
-    pairs = keyed.join(F.broadcast(spoken), same_source & falls_between, "inner").select(
-        *(col(name, "key") for name in from_key), *(col(name, "all") for name in spoken.columns)
+    pairs = keyed.join(F.broadcast(source_level), same_source & falls_between, "inner").select(
+        *(col(name, "key") for name in from_key), *(col(name, "all") for name in source_level.columns)
     )
     candidates = pairs.dropDuplicates([BK, SOURCE_SYSTEM, STATEMENT_HASH])
     shown = about_keys.where(F.col(SNAPSHOT_TS).isNotNull()).select(BK, SOURCE_SYSTEM, FEED, SNAPSHOT_TS).distinct()
@@ -163,7 +163,7 @@ def is_snapshot() -> Column:
 
 
 def _brings_back(schema: EntitySchema) -> Column:
-    """Presence counts only right after a delete of a key its source has really spoken of; everything else stays."""
+    """Presence counts only right after a delete of a key that its source has a statement about; everything else stays."""
     order = in_place_by_source(schema.sources)
     said_before = F.count(F.when(F.col(ROLE) == SAID, 1)).over(before(order)) > 0
     last_was_delete = F.last(F.when(F.col(ROLE) != PRESENT, F.col(IS_DELETED)), ignorenulls=True).over(before(order))

@@ -14,6 +14,7 @@ from tests.flows.bronze.test_printed_histories import STORIES
 from tests.support.beliefs import RULES, declare, expected_history, expected_receipts, in_order, table_rows
 from tests.support.entities import CUSTOMER, drop, entity_project
 from tests.support.projects import versions
+from tests.support.tables import view
 
 CORE_DELETES = [{**RULES[0], "delete": {"sources": ["CORE"]}}]
 TABLES = ("customer", "customer_history", "customer_restatements", "customer_conflicts")
@@ -128,13 +129,18 @@ def test_a_belief_is_verified_like_a_timeline(told: Told) -> None:
     assert (found.equal, found.differences) == (True, ())
 
 
-def test_a_run_without_news_and_a_redelivery_write_nothing(told: Told) -> None:
+def test_a_run_without_news_writes_nothing_and_a_redelivery_no_row(told: Told) -> None:
     before = [versions(told.folder, f"silver.{name}") for name in TABLES]
+    rows = [view(told.folder, f"silver.{name}") for name in TABLES]
     assert told.project.run(["+silver.customer"], now=known(6)).ok
+    assert [versions(told.folder, f"silver.{name}") for name in TABLES] == before
     system, event = STORIES["all"][1]
     drop(told.folder, f"{system}/again.ndjson", [{"customer_id": "all", **event}])
-    assert told.project.run(["+silver.customer"], now=known(7)).ok
-    assert [versions(told.folder, f"silver.{name}") for name in TABLES] == before
+    report = told.project.run(["+silver.customer"], now=known(7))
+    assert [stage.status for stage in report.stages if stage.name == "silver.customer"] == ["unchanged"]
+    # the history alone has a commit more: it says that the evidence has been consumed
+    assert [versions(told.folder, f"silver.{name}") for name in TABLES] == [before[0], before[1] + 1, *before[2:]]
+    assert [view(told.folder, f"silver.{name}") for name in TABLES] == rows
 
 
 def test_a_rule_that_was_used_is_not_edited(told: Told) -> None:

@@ -41,7 +41,7 @@ def _both(spark: SparkSession, path: str) -> None:
 
 @pytest.fixture(scope="module")
 def sound(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = entity_project(tmp_path_factory.mktemp("sound") / "project", CUSTOMER)
+    folder = entity_project(tmp_path_factory.mktemp("sound") / "project", CUSTOMER, karat={"spark": {"master": "provided"}})
     drop(folder, "crm/1.ndjson", DAYS)
     assert Project.open(folder, spark).run().ok
     return folder

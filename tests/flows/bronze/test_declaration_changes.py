@@ -56,9 +56,9 @@ def test_the_command_refuses_another_key_too(loaded: Path, tmp_path: Path) -> No
     folder = _copy(loaded, tmp_path)
     entity_project(folder, {**CUSTOMER, "key": ["customer_id", "name"], "attributes": {"status": "string"}})
     drop(folder, "crm/2.ndjson", [LATER])
-    started = karat(folder, "run")
-    assert started.ended() in {1, 2}
-    assert "declare the key on record" in " ".join(started.said().split())
+    with karat(folder, "run") as started:
+        assert started.ended() in {1, 2}
+        assert "declare the key on record" in " ".join(started.said().split())
 
 
 def test_a_project_that_was_moved_reads_only_what_is_new(loaded: Path, spark: SparkSession, tmp_path: Path) -> None:

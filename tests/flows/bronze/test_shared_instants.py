@@ -96,6 +96,27 @@ def test_entities_that_share_every_instant_are_changed_one_by_one(spark: SparkSe
     assert found.equal, found.differences
 
 
+def test_a_closed_version_stays_when_a_live_one_of_the_same_start_changes(spark: SparkSession, tmp_path: Path) -> None:
+    listed = {**CRM, "name": "kyc", "source_system": "KYC", "load_type": "FULL"}
+    listed["from"] = {"kind": "files", "path": "data/kyc/*.ndjson", "format": "json"}
+    folder = entity_project(tmp_path, {**CUSTOMER, "feeds": [CRM, listed]})
+    drop(folder, "crm/1.ndjson", [_message("1", "u", 5)])
+    days = [{"customer_id": "1", "source_event_ts": f"2026-03-0{day}", "name": f"list of {day}"} for day in (5, 6)]
+    drop(folder, "kyc/1.ndjson", days)
+    _ran(folder, spark, 1)
+    drop(folder, "crm/2.ndjson", [_message("1", "u", 7)])
+    _ran(folder, spark, 2)
+    shown = held(folder, "bronze.customer", "effective_from", "source_system", "source_effective_to", "effective_to")
+    assert {(at.day, source, end and end.day, until and until.day) for at, source, end, until in shown} == {
+        (5, "CRM", 7, 5),
+        (5, "KYC", 6, 6),
+        (6, "KYC", None, 7),
+        (7, "CRM", None, None),
+    }
+    assert len(shown) == 4
+    assert Project.open(folder, spark).verify("customer").equal
+
+
 def _changes(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
     """How many rows came, changed and went, by their full identity."""
     old, new = _by_identity(before), _by_identity(after)

@@ -42,19 +42,19 @@ BANK: Mapping[str, Sequence[str]] = {
 def test_the_bank_example_gives_the_same_tables_on_a_cluster(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("local", "cluster"):
         shutil.copytree(ROOT / "examples" / "bank", tmp_path / name, ignore=shutil.ignore_patterns("data", "lake", ".karat", "*.py"))
-    started = script(tmp_path / "cluster", "tests.support.cluster_run", CLUSTER)
-    _run_here(tmp_path / "local", spark)
-    assert started.ended() == 0, started.said()
-    assert "all is well" in started.said()
+    with script(tmp_path / "cluster", "tests.support.cluster_run", CLUSTER) as started:
+        _run_here(tmp_path / "local", spark)
+        assert started.ended() == 0, started.said()
+        assert "all is well" in started.said()
     _are_equal(tmp_path / "cluster", tmp_path / "local", BANK)
 
 
 def test_20_000_rows_give_the_same_tables_although_executors_are_killed(spark: SparkSession, tmp_path: Path) -> None:
     folder, local = _big(tmp_path / "cluster"), _big(tmp_path / "local")
-    started = script(folder, "tests.support.cluster_run", CLUSTER)
-    killed = [_executor_killed(started, folder, table, commits) for table, commits in ((EVIDENCE, 1), (EVIDENCE, 2), (TIMELINE, 2))]
-    assert len(set(killed)) == len(killed)
-    assert started.ended() == 0, started.said()
+    with script(folder, "tests.support.cluster_run", CLUSTER) as started:
+        killed = [_executor_killed(started, folder, table, commits) for table, commits in ((EVIDENCE, 1), (EVIDENCE, 2), (TIMELINE, 2))]
+        assert len(set(killed)) == len(killed)
+        assert started.ended() == 0, started.said()
     _run_here(local, spark)
     _are_equal(folder, local, BIG)
     found = Project.open(folder, spark).verify("customer")

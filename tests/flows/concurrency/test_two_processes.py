@@ -11,6 +11,7 @@ import shutil
 import signal
 import time
 from collections import Counter
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -94,12 +95,12 @@ def test_a_run_that_pauses_while_another_passes_starts_again_from_what_is_there(
 ) -> None:
     folder = Path(shutil.copytree(begun, tmp_path / "project"))
     _deliver(folder, news[1])
-    paused = script(folder, "tests.support.paused_run", table)
-    wait_until((folder / "paused").exists, paused)
-    _deliver(folder, news[2])
-    assert Project.open(folder, spark).run(now=datetime.now(UTC)).ok
-    (folder / "go").touch()
-    assert paused.ended() == 0, paused.said()
+    with script(folder, "tests.support.paused_run", table) as paused:
+        wait_until((folder / "paused").exists, paused)
+        _deliver(folder, news[2])
+        assert Project.open(folder, spark).run(now=datetime.now(UTC)).ok
+        (folder / "go").touch()
+        assert paused.ended() == 0, paused.said()
     _each_commit_once(folder)
     assert on_record(table_rows(folder, EVIDENCE)) == delivered(news[:3])
     project = Project.open(folder, spark)
@@ -116,15 +117,16 @@ def test_a_run_that_pauses_while_another_passes_starts_again_from_what_is_there(
 
 def _round(folder: Path, news: list[Batch], dice: random.Random) -> None:
     """Two runs at once, each started after news of its own; one of them is killed somewhere between its start and its end."""
-    started = []
-    for batch in news:
-        _deliver(folder, batch)
-        started.append(karat(folder, "run"))
-        time.sleep(dice.uniform(0, 4))
-    victim, survivor = dice.sample(started, 2)
-    _kill_in_the_middle(victim, folder, dice)
-    assert survivor.ended() == 0, survivor.said()
-    assert victim.ended() in {0, -signal.SIGKILL}, victim.said()
+    with ExitStack() as at_work:
+        started = []
+        for batch in news:
+            _deliver(folder, batch)
+            started.append(at_work.enter_context(karat(folder, "run")))
+            time.sleep(dice.uniform(0, 6))
+        victim, survivor = dice.sample(started, 2)
+        _kill_in_the_middle(victim, folder, dice)
+        assert survivor.ended() == 0, survivor.said()
+        assert victim.ended() in {0, -signal.SIGKILL}, victim.said()
 
 
 def _kill_in_the_middle(victim: Started, folder: Path, dice: random.Random) -> None:

@@ -60,7 +60,7 @@ AUDIT = [
     ("watermark_after", "timestamp", True),
     ("error_message", "string", True),
 ]
-"""The books' columns as they are printed: name, type, whether null is allowed."""
+"""The columns of both tables as they are printed: name, type, whether null is allowed."""
 
 
 def statuses(report: Report) -> dict[str, str]:
@@ -89,7 +89,7 @@ def audit(folder: Path, run_id: str) -> dict[str, tuple[object, ...]]:
     return {str(row[0]): row[1:] for row in rows}
 
 
-def test_the_books_follow_the_data_whatever_happens_beside_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_control_and_audit_follow_the_data_whatever_happens_to_the_lake(spark: SparkSession, tmp_path: Path) -> None:
     declared = [
         {key: value for key, value in curated(name, "bronze.people", **more).items() if value is not None} for name, more in TABLES.items()
     ]
@@ -98,7 +98,7 @@ def test_the_books_follow_the_data_whatever_happens_beside_it(spark: SparkSessio
         land(folder, source, FIRST)
     project = Project.open(folder, spark)
 
-    # the first load reads all, and both books have exactly the printed columns
+    # the first load reads all, and both tables have exactly the printed columns
     first = project.run()
     assert statuses(first) == dict.fromkeys(TABLES, "succeeded")
     assert printed_columns(folder, "silver.curation_control") == CONTROL
@@ -164,7 +164,7 @@ def test_the_books_follow_the_data_whatever_happens_beside_it(spark: SparkSessio
     assert (newest["run_id"], newest["position"]["watermark"]) == (fourth.run_id, "2026-01-02T12:00:00+00:00")
 
 
-def test_runs_that_could_not_keep_their_books_are_mended_by_the_next_one(
+def test_audit_rows_that_runs_could_not_write_are_written_by_the_next_one(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = project_folder(tmp_path, [curated("silver.people", "bronze.people", scd_type=1)])
@@ -195,11 +195,11 @@ def test_runs_that_could_not_keep_their_books_are_mended_by_the_next_one(
 
 def test_tables_of_a_catalog_are_read_and_written_by_name(spark: SparkSession, tmp_path: Path) -> None:
     settings = {"catalog": "spark_catalog", "schema_bronze": "karat_bronze", "schema_silver": "karat_silver"}
-    books = {"control_table": "karat_silver.control", "audit_table": "spark_catalog.karat_silver.audit"}
+    places = {"control_table": "karat_silver.control", "audit_table": "spark_catalog.karat_silver.audit"}
     folder = project_folder(
         tmp_path,
         [curated("people", "spark_catalog.karat_bronze.people")],
-        settings={**settings, **books},
+        settings={**settings, **places},
         karat={"catalog": "spark_catalog"},
     )
     spark.sql("CREATE SCHEMA IF NOT EXISTS karat_bronze")

@@ -28,7 +28,7 @@ class Connection:
     def _broken(self, act: Callable[..., Any], name: str, *, after: bool) -> Callable[..., None]:
         def broken(*arguments: object) -> None:
             if name == "save" and not after:
-                return act(*arguments)  # the books are kept: only the data is in question
+                return act(*arguments)  # control and audit are written: only the data is in question
             answer = act(*arguments) if after else None
             if answer is not None:
                 answer.collect()
@@ -126,5 +126,5 @@ def test_tables_side_by_side_see_their_own_rows_under_their_own_job_groups(spark
     tracker = spark.sparkContext.statusTracker()
     for part in parts:
         assert held(folder, f"silver.{part}", "name", "seen") == [(f"only {part}", f"only {part}")]
-        assert tracker.getJobIdsForGroup(f"silver.{part}")
+        assert tracker.getJobIdsForGroup(f"{report.run_id}/silver.{part}")
     assert not spark.catalog.tableExists("source_incremental")

@@ -74,7 +74,7 @@ def test_what_was_consumed_is_not_read_again_until_something_moves(
     assert {name: versions(folder, name) for name in ALL} == before
     assert {str(row[0]) for row in held(folder, "silver.curation_control", "watermark_value")} == {"2026-01-10 22:00:00"}
 
-    # a run that dies before its books has said in the data's commit what it consumed
+    # a run that dies before its audit has said in the data's commit what it consumed
     for source_name in sources:
         land(folder, source_name, THIRD)
     with monkeypatch.context() as patched:

@@ -11,7 +11,7 @@ ORDER = {
     "name": "order",
     "key": {"order_id": "bigint"},
     "attributes": {"note": "string", "paid_at": "timestamp", "day": "date", "amount": "decimal(12,2)"},
-    "feeds": [{**CRM, "map": {"note": "concat(note, '\\n', \"x\")", "DAY": "to_date(day, 'yyyy-MM-dd')"}}],
+    "feeds": [{**CRM, "map": {"note": "concat(note, '\\n', \"x\")", "day": "to_date(day, 'yyyy-MM-dd')"}}],
 }
 ROWS = [
     {"order_id": 1, "note": "a", "paid_at": "2026-03-29T01:30:00", "day": "2026-03-29", "amount": 1.5, "op": "c"},

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from karat.belief.candidates import Subject
 from karat.belief.schema import belief_schema, conflicts_schema, history_schema, restatements_schema
 from karat.config.belief import BELIEF_COLUMNS, RESERVED_FOR_KEYS
 from karat.config.load import load
 from karat.config.problems import ConfigProblems
 from karat.config.resolved import Belief
 from karat.plan.build import build_plan
+from karat.temporal.entity_schema import EntitySchema
 from tests.support.beliefs import RULES, declare
 from tests.support.entities import CUSTOMER, entity_project
 
@@ -100,9 +100,9 @@ def test_a_list_of_sources_ranks_the_first_highest_and_times_are_utc(tmp_path: P
 
 
 def test_every_column_of_a_beliefs_tables_has_a_name_no_attribute_may_have() -> None:
-    nobody = Subject((), {}, ())
-    assert {*belief_schema({}, nobody).names, *history_schema({}, nobody).names} == BELIEF_COLUMNS
-    assert {*restatements_schema({}).names, *conflicts_schema({}).names} <= RESERVED_FOR_KEYS
+    empty = EntitySchema(key={}, attributes={}, sources=())
+    assert {*belief_schema(empty).names, *history_schema(empty).names} == BELIEF_COLUMNS
+    assert {*restatements_schema(empty).names, *conflicts_schema(empty).names} <= RESERVED_FOR_KEYS
 
 
 @pytest.mark.parametrize("taken", ["because_hash", "Valid_From"])
@@ -139,11 +139,11 @@ def test_the_content_of_a_rule_is_what_decides_not_how_it_is_written(tmp_path: P
     [
         ("2025-12-31", None, "no rule is in force before 2026-01-01 00:00:00"),
         ("2026-02-01", None, "first time: all evidence about customer is evaluated by rule version 1"),
-        ("2026-02-01", "batch 3, rule version 1", "judges what is new about customer by rule version 1"),
+        ("2026-02-01", "batch 3, rule version 1", "evaluates what is new about customer by rule version 1"),
         ("2026-07-01", "batch 3, rule version 1", "rebuild: all evidence is evaluated again by rule version 2"),
     ],
 )
-def test_a_plan_says_which_rule_decides_and_when_all_evidence_is_evaluated_again(tmp_path: Path, now: str, since: str | None, says: str) -> None:
+def test_a_plan_says_which_rule_decides_and_when_all_is_evaluated_again(tmp_path: Path, now: str, since: str | None, says: str) -> None:
     project = entity_project(tmp_path, CUSTOMER)
     declare(project, [RULES[0], SECOND])
     known = {} if since is None else {"silver.customer": since}

@@ -52,7 +52,7 @@ def test_an_entity_becomes_a_stage_with_its_tables(tmp_path: Path) -> None:
         ({"feeds": _feed(envelope="payload")}, "extraction_version"),
         ({"feeds": _feed(**{"from": {"kind": "ftp", "path": "x"}})}, "files"),
         ({"feeds": _feed(**{"from": {"kind": "table", "table": "../x/y"}})}, "not a path inside the lake"),
-        ({"type": "transaction", "feeds": _feed(load_type="FULL", op=None, absence_means="deleted")}, "facts are not deleted by their absence"),
+        ({"type": "transaction", "feeds": _feed(load_type="FULL", op=None, absence_means="deleted")}, "facts are not deleted"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
