@@ -78,7 +78,9 @@ def step_changes(step: Step, context: BeliefContext) -> Iterator[StepChanges | N
     keys = None if step.derives_all else affected_keys(new, assertions, found.speaking_of_all)
     evidence = relevant_evidence(assertions, keys, context.schema)
     with materialized(ordered_statements(evidence, context)) as ordered:
-        parts = _differences(step, context, (ordered, evidence, keys), found)
+        # every affected key has statements, and these are staged already
+        affected = None if keys is None else ordered.groupBy(BK).agg(F.max(FIRST_NEW).alias(FIRST_NEW))
+        parts = _differences(step, context, (ordered, evidence, affected), found)
         with materialized(_together({name: rows for name, (rows, _) in parts.items()})) as rows:
             sets = {name: change_set(_part(rows, name), spec) for name, (_, spec) in parts.items()}
             yield StepChanges(found.rows, sets[HISTORY], sets[CONFLICTS], sets[RESTATEMENTS])

@@ -148,7 +148,8 @@ def reconstructed(arriving: DataFrame, prior: DataFrame, of_sources: DataFrame, 
     known = [name for name in prior.columns if name in fresh.columns]
     heard = prior.select(*map(col, known)).where(F.col(TIME_BASIS).isNotNull())
     everything = fresh.unionByName(heard.withColumn(_ARRIVES, F.lit(False)), allowMissingColumns=True)
-    sources = _timed(of_sources.unionByName(heard, allowMissingColumns=True).where(F.col(BK).isNull()), SOURCE_SYSTEM)
+    of_all_time = of_sources.unionByName(heard, allowMissingColumns=True).where(F.col(BK).isNull())
+    sources = _timed(of_all_time, SOURCE_SYSTEM).where(SPEAKS)
     fill = F.col(_ARRIVES) & (F.col(ROLE) == SAID) & leaves_unsaid(schema)
     state = F.when(fill, attribute_hash(schema)).otherwise(F.col(ATTR_HASH))
     return (

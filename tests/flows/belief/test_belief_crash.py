@@ -108,16 +108,3 @@ def test_a_kill_in_the_very_first_run_is_recovered(unbelieved: tuple[Path, Path]
     begun, done = unbelieved
     _recovers(begun, done, (commit, 2, DAY_2))
     assert _view(done, "customer_history")
-
-
-def test_a_belief_that_is_behind_catches_up_in_a_new_process(starts: tuple[Path, Path]) -> None:
-    begun, done = starts
-    folder = Path(shutil.copytree(begun, begun.parent / "behind"))
-    _delivered(folder, 3, DAY_3)
-    succeeds(folder, "run", "--select", "bronze.customer")
-    succeeds(folder, "run")
-    expected = [row for row in table_rows(done, "customer_history") if row["is_current"]]
-    assert len(_view(folder, "customer")) == len(expected)
-    for table in ("customer", "customer_history", "customer_conflicts"):
-        assert _view(folder, table) == _view(done, table), table
-    succeeds(folder, "verify", "silver.customer")
