@@ -1,4 +1,4 @@
-"""The benchmarks run to their end: every case at a five hundredth of its size, each table compared with its rebuild."""
+"""The benchmarks run to their end: every case at a five hundredth of its keys, each table compared with its rebuild."""
 
 import json
 from pathlib import Path

@@ -12,7 +12,7 @@ from typing import Self
 
 KARAT = Path(sys.executable).with_name("karat")
 ROOT = Path(__file__).parents[2]
-LONG = 300
+LONG = 900
 """Seconds after which a process counts as stuck."""
 
 

@@ -11,7 +11,6 @@ from karat.bronze.context import StageContext
 from karat.bronze.files_read import sort_out, with_files
 from karat.config.entity import FilesSource, TableSource
 from karat.config.resolved import FeedOf
-from karat.contract.drift import drift
 from karat.contract.statements import statements
 from karat.errors import ConfigError, InternalError, KaratError
 from karat.lake.engine_errors import explained
@@ -31,7 +30,6 @@ class FeedBatch:
     rows: DataFrame
     entry: Entry
     files: Sequence[FileStat] = ()
-    notes: tuple[str, ...] = ()
 
     @property
     def may_be_empty_snapshot(self) -> bool:
@@ -51,6 +49,12 @@ class News:
     def rows(self) -> DataFrame | None:
         """Every feed's statements; None when no feed has anything new."""
         return reduce(DataFrame.unionByName, (batch.rows for batch in self.batches)) if self.batches else None
+
+    def without(self, failures: Sequence[tuple[str, KaratError]]) -> "News":
+        """The same without what these feeds hand over: their rows showed that they break their contract."""
+        failed = {name for name, _ in failures}
+        left = tuple(batch for batch in self.batches if batch.feed.feed.name not in failed)
+        return replace(self, batches=left, failures=(*self.failures, *failures))
 
     def entries(self, position: Mapping[str, Any]) -> dict[str, Entry]:
         """The next commit's account of every feed."""
@@ -100,7 +104,7 @@ def _read_files(feed: FeedOf, context: StageContext) -> tuple[FeedBatch | None, 
     raw = read_files(session, feed, found.new)
     entry = with_files(name, found.new, context)
     batch = _gated(raw, feed, entry, context)
-    return replace(batch, files=found.new), [*notes, *batch.notes]
+    return replace(batch, files=found.new), notes
 
 
 def _read_table(feed: FeedOf, source: TableSource, context: StageContext) -> FeedBatch | None:
@@ -125,6 +129,4 @@ def _read_table(feed: FeedOf, source: TableSource, context: StageContext) -> Fee
 
 
 def _gated(raw: DataFrame, feed: FeedOf, entry: Entry, context: StageContext) -> FeedBatch:
-    found = drift(raw, context.entity, feed)
-    rows = statements(raw, context.entity, feed, context.run.stamp.started_at, found)
-    return FeedBatch(feed, rows, entry, notes=found.notes)
+    return FeedBatch(feed, statements(raw, context.entity, feed, context.run.stamp.started_at), entry)

@@ -21,6 +21,7 @@ from karat.bronze.quarantine import keep_refused
 from karat.bronze.snapshots import CompleteSnapshot, complete_snapshots, completeness_statements, without_suspicious
 from karat.bronze.unsaid import with_unsaid_filled_in
 from karat.contract.columns import GATE, KIND
+from karat.contract.drift import drift_aggregates, drift_found
 from karat.errors import InternalError
 from karat.lake.context import RunContext
 from karat.lake.materialized import materialized
@@ -28,7 +29,7 @@ from karat.lake.outcome import Outcome
 from karat.plan.stages import Land
 from karat.state.commits import Written
 from karat.telemetry.events import Rows, Status
-from karat.temporal.columns import BATCH_SEQ, ENTITY_TYPE, HASH_VERSION, INGEST_TS, RUN_ID
+from karat.temporal.columns import BATCH_SEQ, ENTITY_TYPE, FEED, HASH_VERSION, INGEST_TS, RUN_ID
 from karat.temporal.moments import moment
 
 
@@ -45,16 +46,25 @@ def load(stage: Land, run: RunContext) -> Outcome:
     if not context.evidence.exists:
         context = prepared(context)
     with materialized(with_identity(news.rows, context.schema)) as batch:
-        rows, notes = load_batch(without_suspicious(batch, context), news, context)
+        rows, notes, news = load_batch(without_suspicious(batch, context), news, context)
     return news.concluded(Outcome("succeeded", rows, notes=(*news.notes, *notes)))
 
 
-def load_batch(batch: DataFrame, news: News, context: StageContext) -> tuple[Rows, tuple[str, ...]]:
+def load_batch(batch: DataFrame, news: News, context: StageContext) -> tuple[Rows, tuple[str, ...], News]:
     """Refused rows to quarantine, the others to the evidence and on to the timeline.
 
-    Returns the account, in which every row read is there, and what an operator should hear although nothing failed.
+    Returns the account, in which every row read is there; what an operator should hear although nothing failed; and the news without
+    the feeds whose drift policy is to fail and whose rows drifted.
     """
-    stats = batch_stats(batch, context.schema, context.progress.counted())
+    watched = {**context.progress.counted(), **drift_aggregates(context.entity)}
+    stats = batch_stats(batch, context.schema, watched)
+    drift = drift_found(context.entity, stats.watched)
+    if drift.failures:
+        news = news.without(drift.failures)
+        if context.is_replay or news.rows is None:
+            return Rows(), drift.notes, news
+        batch = batch.where(~F.col(FEED).isin(*drift.failed_feeds))
+        stats = batch_stats(batch, context.schema, watched)
     empty = [each for each in news.batches if each.may_be_empty_snapshot]
     if (stats.refused or empty) and not context.is_replay:  # what a replay refuses is on record already
         keep_refused(batch, empty, context)
@@ -67,7 +77,7 @@ def load_batch(batch: DataFrame, news: News, context: StageContext) -> tuple[Row
     _check_balance(stats, landed)
     _, followed = catch_up(context.refreshed())
     counts = Rows(stats.read, landed, stats.copies, stats.refused, stats.ignored, **_changed(followed))
-    return counts, context.progress.notes(stats.watched)
+    return counts, (*drift.notes, *context.progress.notes(stats.watched)), news
 
 
 def _admitted(batch: DataFrame, complete: Sequence[CompleteSnapshot], context: StageContext) -> DataFrame:

@@ -66,7 +66,9 @@ def replay(entity: Entity, run: RunContext) -> Replayed:
         _mark(admitted, PENDING + run.stamp.run_id, context)
         # the path is part of the record's hash; those still refused go along: a snapshot that lacks them is not complete
         cleaned = with_identity(batch.withColumn(SOURCE_PATH, number[0]), context.schema)
-        written, _ = load_batch(cleaned, News(), replace(context, is_replay=True))
+        written, _, news = load_batch(cleaned, News(), replace(context, is_replay=True))
+        if news.failures:
+            raise news.failures[0][1]
     _settle_marks(context.refreshed())
     return Replayed(counted["admitted"], left, written)
 

@@ -188,7 +188,11 @@ class Feed(Setting):
     sequence: Text | None = Field(None, description="A column or SQL expression that orders statements of the same instant.")
     op: Text | None = Field(None, description="c r u d t, insert/update/delete/truncate, I U D T, any case.")
     asserted: Text | None = Field(None, description="An array column with the names of the attributes that a partial row asserts.")
-    map: dict[Text, Text] = Field(default_factory=dict, description="Attribute or key column: SQL expression over the incoming row.")
+    map: dict[Text, Text] = Field(
+        default_factory=dict,
+        description="Attribute or key column: a field, `data.total` inside an object, or a SQL expression over the incoming row. A partial "
+        "row says an attribute if the field is there, be it null; a null in the place of an object is one for all fields in it.",
+    )
     delete_when: Text | None = Field(None, description="SQL predicate: such a row is an explicit delete.")
     absence_means: Literal["nothing", "deleted"] = "nothing"
     snapshot_of: Text | None = Field(None, description="The extract's as-of time; default: event_time.")

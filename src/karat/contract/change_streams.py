@@ -9,21 +9,22 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND, ORIGINAL
+from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND
 from karat.contract.logical_types import image_types, plain
 from karat.contract.times import epoch_time, time_in
-from karat.sources.documents import has_field_twice, json_object
-from karat.sources.raw import BROKEN, FIELDS, FIELDS_TYPE, FILE, PATH, no_text
+from karat.sources.documents import has_field_twice, with_objects
+from karat.sources.raw import BROKEN, FIELDS, FIELDS_TYPE, FILE, LINE, PATH, no_text
 
 UNAVAILABLE: Final = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")
 """What Debezium writes for a value it does not have: as text, and as bytes in base64."""
 
 _MESSAGE: Final = "__karat_message"
+_INSIDE: Final = "__karat_inside"
 _SOURCE: Final = "__karat_source"
 _IMAGE: Final = "__karat_image"
 _TYPES: Final = "__karat_types"
 _MISSING: Final = "_isMissing"
-_KEPT: Final = (PATH, FILE, BROKEN, ORIGINAL)
+_PASSED: Final = (LINE, PATH, FILE, BROKEN)
 _BOOKKEEPING: Final = ("m",)
 """Ops that carry no row: `m` is a message somebody wrote into the log."""
 
@@ -31,18 +32,19 @@ _BOOKKEEPING: Final = ("m",)
 def debezium(raw: DataFrame) -> DataFrame:
     """Images of Debezium's messages, with or without their schema around them. Grain: one row per message."""
     wrapped = F.map_contains_key(F.col(FIELDS), "payload") & F.map_contains_key(F.col(FIELDS), "schema")
-    payload = F.col(FIELDS)["payload"]
-    opened = F.when(wrapped, json_object(payload)).otherwise(F.col(FIELDS))
+    payload = F.try_element_at(F.col(FIELDS), F.lit("payload"))
+    inside = with_objects(_with_line(raw), {_INSIDE: F.when(wrapped, payload)})
     is_tombstone = F.col(BROKEN).isNull() & (F.col(FIELDS).isNull() | (wrapped & payload.isNull()))
     types = F.when(wrapped, F.expr(image_types(f"{FIELDS}['schema']")))
-    messages = raw.select(*_KEPT, opened.alias(_MESSAGE), is_tombstone.alias(KIND), types.alias(_TYPES))
+    opened = F.when(wrapped, F.col(_INSIDE)).otherwise(F.col(FIELDS))
+    messages = inside.select(*_PASSED, opened.alias(_MESSAGE), is_tombstone.alias(KIND), types.alias(_TYPES))
     message = F.col(_MESSAGE)
     image = F.when(message["op"] == "d", message["before"]).otherwise(message["after"])
-    unpacked = messages.select("*", json_object(message["source"]).alias(_SOURCE), json_object(image).alias(_IMAGE))
-    read = unpacked.select(*_KEPT, KIND, _MESSAGE, _SOURCE, F.expr(plain(_IMAGE, _TYPES)).alias(_IMAGE))
+    unpacked = with_objects(messages, {_SOURCE: message["source"], _IMAGE: image})
+    read = unpacked.select(*_PASSED, KIND, _MESSAGE, _SOURCE, F.expr(plain(_IMAGE, _TYPES)).alias(_IMAGE))
     said = F.map_filter(F.col(_IMAGE), lambda _, value: value.isNull() | ~value.isin(*UNAVAILABLE))
     return read.select(
-        *(PATH, FILE, ORIGINAL),
+        *(LINE, PATH, FILE),
         F.when(message["op"] == "t", _no_fields()).otherwise(said).alias(FIELDS),
         F.coalesce(F.col(BROKEN), F.when(~F.col(KIND), _fault(image, message["op"], _is_debezium_aside(message)))).alias(BROKEN),
         _kind(F.col(KIND) | _is_debezium_aside(message)).alias(KIND),
@@ -59,10 +61,11 @@ def goldengate(raw: DataFrame) -> DataFrame:
     op = F.upper(F.trim(message["op_type"]))
     image = F.when(op == "D", message["before"]).otherwise(message["after"])
     is_tombstone = F.col(BROKEN).isNull() & message.isNull()
-    read = raw.select(*_KEPT, is_tombstone.alias(KIND), FIELDS, op.alias(_MESSAGE), json_object(image).alias(_IMAGE))
+    named = _with_line(raw).select(*_PASSED, is_tombstone.alias(KIND), FIELDS, op.alias(_MESSAGE))
+    read = with_objects(named, {_IMAGE: image})
     op = F.col(_MESSAGE)
     return read.select(
-        *(PATH, FILE, ORIGINAL),
+        *(LINE, PATH, FILE),
         F.when(op == "T", _no_fields()).otherwise(_sent(F.col(_IMAGE))).alias(FIELDS),
         F.coalesce(F.col(BROKEN), F.when(~F.col(KIND), _fault(image, op, F.lit(False)))).alias(BROKEN),
         _kind(F.col(KIND)).alias(KIND),
@@ -71,6 +74,11 @@ def goldengate(raw: DataFrame) -> DataFrame:
         message["pos"].alias(IMPLIED_SEQUENCE),
         no_text().alias(DOCUMENT),
     )
+
+
+def _with_line(raw: DataFrame) -> DataFrame:
+    """Messages with their text; of one that came as columns its fields as JSON, since FIELDS will be the image's."""
+    return raw.select(F.coalesce(F.col(LINE), F.to_json(F.col(FIELDS))).alias(LINE), FIELDS, PATH, FILE, BROKEN)
 
 
 def _fault(image: Column, op: Column, is_aside: Column) -> Column:

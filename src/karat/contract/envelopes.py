@@ -11,30 +11,29 @@ from pyspark.sql import functions as F
 
 from karat.config.resolved import FeedOf
 from karat.contract.change_streams import debezium, goldengate
-from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND, ORIGINAL
+from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND
 from karat.contract.payloads import payload
 from karat.sources.raw import BROKEN, CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, GONE, LINE, PATH, ROW, no_text
 
 
 def images(raw: DataFrame, feed: FeedOf) -> DataFrame:
     """The image of every record. Grain: one row per record."""
-    kept = raw.select("*", F.coalesce(F.col(LINE), F.to_json(F.col(FIELDS))).alias(ORIGINAL))
     match feed.feed.envelope:
         case "flat":
-            return flat(kept)
+            return flat(raw)
         case "debezium":
-            return debezium(kept)
+            return debezium(raw)
         case "goldengate":
-            return goldengate(kept)
+            return goldengate(raw)
         case "payload":
-            return payload(kept, feed.feed)
+            return payload(raw, feed.feed)
         case _:
             assert_never(feed.feed.envelope)
 
 
 def flat(raw: DataFrame) -> DataFrame:
     """The record is the image; of a change feed's rows the deletes are known. Grain: one row per record."""
-    passed = [name for name in (FIELDS, ROW, PATH, FILE, BROKEN, ORIGINAL, CHANGE, COMMIT, COMMITTED_AT) if name in raw.columns]
+    passed = [name for name in (LINE, FIELDS, ROW, PATH, FILE, BROKEN, CHANGE, COMMIT, COMMITTED_AT) if name in raw.columns]
     says = F.col(FIELDS).isNotNull() | F.col(BROKEN).isNotNull()
     return raw.select(
         *passed,

@@ -10,6 +10,7 @@ transform(tags, tag -> upper(tag))       tags            (nor the variable of a 
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from karat.temporal.columns import quoted
@@ -43,6 +44,13 @@ _CONSTANTS: Final = frozenset(word for word in _WORDS if word.startswith("curren
     "true",
 }
 """Words that stand for a value of their own even when nothing else is there."""
+_BETWEEN: Final = frozenset(
+    ["and", "as", "between", "div", "else", "end", "from", "ilike", "in", "is", "like", "or", "over", "regexp", "then", "when"]
+)
+"""Words that no SQL expression begins with."""
+_COMPACT: Final = re.compile(r"[^\W\d]\w*(?:[-/#@:?%&+]\w+)+")
+_JSON_PATH: Final = re.compile(r"\$(?:\.[^.\[\]*'\"\s]+|\['[^'\]*]+'\])+")
+_JSON_STEP: Final = re.compile(r"\.([^.\[]+)|\['([^']+)'\]")
 _UNITS: Final = re.compile(r"(?:year|quarter|month|week|day|hour|minute|second|millisecond|microsecond)s?", re.IGNORECASE)
 
 
@@ -67,6 +75,31 @@ class Expression:
         """What it speaks of, in order of appearance: a name, or of `a.b` the whole and the first part, since either may be the column."""
         return references(self.text)
 
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The same, each as the names between its dots."""
+        return paths(self.text)
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is a path into a document, JSON path or XPath, rather than SQL."""
+        return self.text.strip().startswith(("$", "/"))
+
+    @property
+    def is_no_sql(self) -> bool:
+        """Whether it can only be a column's name: `the id` would be SQL for a column under another name, which nobody means here."""
+        tokens = _tokens(self.text)
+        words = [text.lower() for kind, text in tokens if kind == "name"]
+        if len(words) != len(tokens) or len(words) < 2:  # noqa: PLR2004  (one word is a column in any case)
+            return False
+        in_a_row = any(first not in _WORDS and second not in _WORDS for first, second in pairwise(words))
+        return in_a_row or words[0] in _BETWEEN
+
+    @property
+    def may_be_a_name(self) -> bool:
+        """Whether only the records can tell if it is a column's name or SQL: `e-mail`."""
+        return _COMPACT.fullmatch(self.text.strip()) is not None
+
     def quoting(self, names: Collection[str]) -> str:
         """Its text with every `a.b` that is the name of a column in backticks, so that SQL takes it for one."""
         return "".join(_quoted(kind, text, names) for kind, text in _tokens(self.text, spaces=True))
@@ -74,10 +107,22 @@ class Expression:
 
 def references(text: str) -> tuple[tuple[str, ...], ...]:
     """The names in a SQL expression that can be columns."""
+    return tuple(dict.fromkeys(parts if len(parts) == 1 else (".".join(parts), parts[0]) for parts in paths(text)))
+
+
+def paths(text: str) -> tuple[tuple[str, ...], ...]:
+    """The fields in a SQL expression that can be columns or stand inside one, each as the names between its dots."""
     tokens = _tokens(text)
     bound, types = _lambda_variables(tokens), _type_places(tokens)
-    found = [_names_at(tokens, place) for place in range(len(tokens)) if place not in types]
-    return tuple(dict.fromkeys(names for names in found if names and names[-1] not in bound))
+    found = [_parts_at(tokens, place) for place in range(len(tokens)) if place not in types]
+    return tuple(dict.fromkeys(parts for parts in found if parts and parts[0] not in bound))
+
+
+def json_path(text: str) -> tuple[str, ...]:
+    """The names of a JSON path that goes through objects alone: `$.a['b c'].d`; empty for any other."""
+    if not _JSON_PATH.fullmatch(text.strip()):
+        return ()
+    return tuple(plain or quoted for plain, quoted in _JSON_STEP.findall(text.strip()[1:]))
 
 
 Token = tuple[str, str]
@@ -96,13 +141,12 @@ def _quoted(kind: str, text: str, names: Collection[str]) -> str:
     return quoted(".".join(parts)) if len(parts) > 1 and ".".join(parts) in names else text
 
 
-def _names_at(tokens: list[Token], place: int) -> tuple[str, ...]:
-    """The columns a token can be."""
+def _parts_at(tokens: list[Token], place: int) -> tuple[str, ...]:
+    """The names of the field that a token can be."""
     kind, text = tokens[place]
     if kind != "name" or (not text.startswith("`") and not _is_column(tokens, place)):
         return ()
-    parts = _parts(text)
-    return (parts[0],) if len(parts) == 1 else (".".join(parts), parts[0])
+    return tuple(_parts(text))
 
 
 def _is_column(tokens: list[Token], place: int) -> bool:

@@ -5,35 +5,40 @@ from pyspark.sql import functions as F
 
 from karat.config.entity import Feed, FilesSource
 from karat.contract.attempt import attempted, failed
-from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND, ORIGINAL
+from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND
 from karat.contract.computing import computed
 from karat.contract.expressions import Expression
-from karat.contract.incoming import field_names, incoming
+from karat.contract.field_paths import ROOT
+from karat.contract.incoming import incoming, with_declared_names
 from karat.contract.wanted import failure_of, value_of
-from karat.sources.documents import bare, is_json
+from karat.sources.documents import bare, is_json, with_objects
 from karat.sources.raw import BROKEN, CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, GONE, LINE, PATH, ROW, is_typed, no_text
 
 _XML = "__karat_xml"
+_TEXT = "__karat_document_text"
 
 
 def payload(raw: DataFrame, feed: Feed) -> DataFrame:
-    """The document of every record; one that does not parse is broken. Grain: one row per record."""
-    passed = [name for name in (FIELDS, ROW, PATH, FILE, ORIGINAL, CHANGE, COMMIT, COMMITTED_AT) if name in raw.columns]
+    """The document of every record, with ROOT; one that does not parse is broken. Grain: one row per record."""
+    passed = [name for name in (LINE, FIELDS, ROW, PATH, FILE, CHANGE, COMMIT, COMMITTED_AT) if name in raw.columns]
     found = _with_document(raw, feed)
-    text, not_computed = bare(F.col(value_of("document"))), F.col(failure_of("document"))
+    not_computed = F.col(failure_of("document")) if failure_of("document") in found.columns else F.lit(False)
+    text = F.col(_TEXT)
     xml = attempted(lambda: F.xpath_boolean(text, F.lit("boolean(/*)"))) if _speaks_xml(feed) else F.array(F.lit(True))
-    tried = found.select(*passed, BROKEN, value_of("document"), failure_of("document"), xml.alias(_XML))
+    bared = found.select(*passed, BROKEN, ROOT, bare(F.col(value_of("document"))).alias(_TEXT), not_computed.alias(failure_of("document")))
+    tried = bared.select(*passed, BROKEN, ROOT, _TEXT, failure_of("document"), xml.alias(_XML))
     says = F.col(FIELDS).isNotNull() | F.col(BROKEN).isNotNull()
     fault = (
         F.when(F.col(BROKEN).isNotNull() | ~says, F.col(BROKEN))
-        .when(not_computed, F.lit(f"document: {feed.document} cannot be computed for this row"))
+        .when(F.col(failure_of("document")), F.lit(f"document: {feed.document} cannot be computed for this row"))
         .when(text.isNull() | (text == ""), F.lit("there is no document"))
-        .when(F.lit(_speaks_json(feed)) & ~is_json(text), F.lit("a document that is not JSON"))
+        .when(_is_no_json(text, feed), F.lit("a document that is not JSON"))
         .when(failed(F.col(_XML)), F.lit("a document that is not XML"))
     )
-    checked = tried.select(*passed, value_of("document"), says.alias(KIND), fault.alias(BROKEN))
+    checked = tried.select(*passed, ROOT, _TEXT, says.alias(KIND), fault.alias(BROKEN))
     return checked.select(
         *passed,
+        ROOT,
         BROKEN,
         F.when(F.col(KIND), F.lit("row")).otherwise(F.lit("ignored")).alias(KIND),
         F.when(F.col(KIND) & F.col(BROKEN).isNull(), text).alias(DOCUMENT),
@@ -43,26 +48,36 @@ def payload(raw: DataFrame, feed: Feed) -> DataFrame:
     )
 
 
-def named_in(feed: Feed) -> tuple[str, ...]:
-    """The incoming columns that a payload feed's SQL can speak of; the others stay inside their document."""
-    texts = [text for text in (*feed.map.values(), feed.event_time, feed.sequence, feed.op, feed.delete_when, feed.document) if text]
-    names = [names for text in texts if not text.strip().startswith(("$", "/")) for names in Expression("", text).references]
-    return tuple(dict.fromkeys(names[-1] for names in names))
-
-
 def _with_document(raw: DataFrame, feed: Feed) -> DataFrame:
-    """The setting's column or expression, else the line or file, else the whole record as JSON."""
+    """The setting's column or expression, else the line or file, else the whole record as JSON; and the fields of that document."""
     if feed.document is None:
         whole: Column = F.coalesce(F.col(LINE), F.to_json(F.col(FIELDS)))
-        return raw.select("*", whole.alias(value_of("document")), F.lit(False).alias(failure_of("document")))
-    wanted = {"document": Expression("document", feed.document)}
-    names = field_names(raw) if is_typed(raw) else named_in(feed)
-    return computed(raw, wanted, incoming(raw, names), feed).rows
+        found = raw.select("*", whole.alias(value_of("document")))
+        if _is_line(feed):  # the reader has parsed it
+            return found.withColumn(ROOT, F.col(FIELDS))
+    else:
+        wanted = {"document": Expression("document", feed.document)}
+        columns = incoming(raw, wanted)
+        named = raw if is_typed(raw) else with_declared_names(raw, columns)
+        found = computed(named, wanted, columns, feed).rows
+    if not _speaks_json(feed):
+        return found.withColumn(ROOT, F.lit(None).cast("map<string,string>"))
+    return with_objects(found, {ROOT: bare(F.col(value_of("document")))})
+
+
+def _is_no_json(text: Column, feed: Feed) -> Column:
+    if not _speaks_json(feed) or _is_line(feed):
+        return F.lit(False)
+    return F.col(ROOT).isNull() & ~(text.startswith("[") & is_json(text))
+
+
+def _is_line(feed: Feed) -> bool:
+    """Whether the document is the line of a JSON file, which the reader has held to be one object."""
+    return isinstance(feed.source, FilesSource) and feed.source.format == "json" and feed.document is None
 
 
 def _speaks_json(feed: Feed) -> bool:
-    by_format = isinstance(feed.source, FilesSource) and feed.source.format == "json" and feed.document is None
-    return by_format or any(text.strip().startswith("$") for text in _texts(feed))
+    return _is_line(feed) or any(text.strip().startswith("$") for text in _texts(feed))
 
 
 def _speaks_xml(feed: Feed) -> bool:

@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from pyspark.sql import types as T
 
-from karat.config.entity import Feed, FilesSource
+from karat.config.entity import Feed
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.drift import Drift
 from karat.contract.incoming import Incoming
-from karat.contract.wanted import Wanted, setting, value_of
+from karat.contract.wanted import Wanted, failure_of, setting, value_of
 from karat.sources.raw import text_of
 from karat.temporal.columns import quoted
 from karat.temporal.sql import Sql, literal
+
+NEVER: Final[Sql] = "false"
+"""A condition that no row meets; what hangs on it alone is left out of the plan."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Reading:
     wanted: Wanted
     types: Mapping[str, T.DataType]
     """The types of the computed values."""
+    may_fail: frozenset[str] = frozenset()
+    """The values that computing may fail for; those of fields that are just there cannot."""
 
     @property
     def feed(self) -> Feed:
@@ -44,12 +50,6 @@ class Reading:
         """Whether a value that does not fit its attribute goes to `extra` instead of refusing the row."""
         return self.is_evidence_only or self.feed.drift.type_changes in {"keep", "ignore", "warn"}
 
-    @property
-    def tells_presence(self) -> bool:
-        """Whether a record shows by its own fields what it says; elsewhere a null is all there is to see."""
-        is_json = isinstance(self.feed.source, FilesSource) and self.feed.source.format == "json"
-        return self.feed.is_change_stream or (is_json and self.feed.envelope == "flat")
-
     def ddl(self, name: str) -> str:
         """The declared type of a key column or attribute."""
         declared = self.entity.declared
@@ -63,9 +63,49 @@ class Reading:
         """The value computed for a key column, an attribute or a setting."""
         return quoted(value_of(name))
 
+    def failed(self, name: str) -> Sql:
+        """Whether computing it failed."""
+        return quoted(failure_of(name)) if name in self.may_fail else NEVER
+
+    def is_text(self, name: str) -> bool:
+        """Whether the value is a text and is wanted as one, so that there is nothing to cast."""
+        return isinstance(self.types[name], T.StringType) and self.ddl(name).strip().lower() == "string"
+
+    def fitted(self, name: str) -> Sql:
+        """The value in its declared type; null where it does not fit."""
+        return self.value(name) if self.is_text(name) else quoted(fitted_of(name))
+
+    def misfit(self, name: str) -> Sql:
+        """Whether there is a value that does not fit, or that could not be computed; of an attribute only where it is said."""
+        if not self.is_text(name):
+            return quoted(misfit_of(name))
+        if self.failed(name) == NEVER or name in self.entity.key:
+            return self.failed(name)
+        return f"({self.failed(name)} AND {quoted(said_of(name))})"
+
     def text(self, name: str) -> Sql:
         """The same as text."""
         return text_of(self.value(name), self.types[name])
+
+
+def said_of(name: str) -> str:
+    """Working: whether a row says something about an attribute."""
+    return f"__karat_said_{name}"
+
+
+def cast_of(name: str) -> str:
+    """Working: the value in its declared type, as near as it comes."""
+    return f"__karat_cast_{name}"
+
+
+def fitted_of(name: str) -> str:
+    """Working: the value in its declared type; null where it does not fit."""
+    return f"__karat_fitted_{name}"
+
+
+def misfit_of(name: str) -> str:
+    """Working: whether the value does not fit its declared type."""
+    return f"__karat_misfit_{name}"
 
 
 def shown(text: Sql) -> Sql:

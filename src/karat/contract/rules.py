@@ -1,13 +1,14 @@
 """The rules of the gate: each a name, the rows it refuses, and the reason it gives them. The first that applies speaks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from karat.contract.drift import declared_names, keeps_undeclared
 from karat.contract.meaning import LISTED, LOAD_TYPE, OP, OP_WORD
-from karat.contract.reading import Reading, shown
-from karat.contract.wanted import failure_of, setting
-from karat.sources.raw import BROKEN, FIELDS
-from karat.temporal.columns import quoted
+from karat.contract.presence import UNDECLARED, lacking
+from karat.contract.reading import NEVER, Reading, shown
+from karat.contract.wanted import setting
+from karat.sources.raw import BROKEN
 from karat.temporal.sql import Sql, literal
 
 
@@ -20,20 +21,21 @@ class Rule:
     reason: Sql
 
 
-def rules(reading: Reading, misfit: Callable[[str], Sql], time: Sql, snapshot: Sql) -> tuple[Rule, ...]:
-    """The rules a feed's rows are held against; `misfit`, `time` and `snapshot` say where a row's values stand."""
+def rules(reading: Reading, time: Sql, snapshot: Sql) -> tuple[Rule, ...]:
+    """The rules a feed's rows are held against, without those that no row can break; `time` and `snapshot` say where these stand."""
     unparsable = Rule("unparsable", f"{BROKEN} IS NOT NULL", BROKEN)
     if reading.is_evidence_only:
         return (unparsable,)
-    return (
+    every = (
         unparsable,
         *_drift_rules(reading),
         *_failure_rules(reading),
         *_marker_rules(reading),
         *_key_rules(reading),
-        *_type_rules(reading, misfit),
+        *_type_rules(reading),
         *_time_rules(reading, time, snapshot),
     )
+    return tuple(rule for rule in every if rule.broken_when != NEVER)
 
 
 def verdict(held: tuple[Rule, ...]) -> Sql:
@@ -46,7 +48,7 @@ def misfit_reason(reading: Reading, name: str) -> Sql:
     """Why a value does not fit."""
     failed = literal(f"{name}: {reading.wanted[name].text} cannot be computed for this row")
     unfit = _told(f"{name}: ", shown(reading.text(name)), f" does not fit {reading.ddl(name)}")
-    return f"if({quoted(failure_of(name))}, {failed}, {unfit})"
+    return unfit if reading.failed(name) == NEVER else f"if({reading.failed(name)}, {failed}, {unfit})"
 
 
 def _told(before: str, value: Sql, after: str) -> Sql:
@@ -54,15 +56,19 @@ def _told(before: str, value: Sql, after: str) -> Sql:
 
 
 def _drift_rules(reading: Reading) -> Iterator[Rule]:
-    policy, found = reading.feed.drift, reading.drift
-    if found.new and policy.new_columns == "quarantine":
+    policy, drift = reading.feed.drift, reading.drift
+    if policy.new_columns == "quarantine" and keeps_undeclared(reading.feed):
         is_there = "true" if reading.columns.types is None else "value IS NOT NULL"
-        names = ", ".join(map(literal, found.new))
-        strange = f"map_filter({FIELDS}, (name, value) -> name IN ({names}) AND {is_there})"
+        used = ", ".join(sorted({literal(name.lower()) for name in declared_names(reading.entity, reading.feed)}))
+        strange = f"map_filter({UNDECLARED}, (name, value) -> lower(name) NOT IN ({used}) AND {is_there})"
         listed = f"concat_ws(', ', array_sort(map_keys({strange})))"
         yield Rule("drift", f"size({strange}) > 0", f"concat('column nobody declared: ', {listed})")
-    if found.missing and policy.missing_columns == "quarantine":
-        yield Rule("drift", "true", literal(f"column missing from the batch: {', '.join(found.missing)}"))
+    if policy.missing_columns != "quarantine":
+        return
+    if drift.missing:
+        yield Rule("drift", "true", literal(f"column missing from the batch: {', '.join(drift.missing)}"))
+    if (lacks := lacking(reading.entity, reading.feed, reading.columns, reading.wanted)) is not None:
+        yield Rule("drift", f"{lacks} != ''", f"concat('column missing from the batch: ', {lacks})")
 
 
 _RULE_OF = {"event_time": "event time", "op": "op", "load_type": "load marker", "snapshot_of": "snapshot time"}
@@ -74,7 +80,7 @@ def _failure_rules(reading: Reading) -> Iterator[Rule]:
             continue
         expression = reading.wanted[setting(name)]
         reason = literal(f"{name}: {expression.text} cannot be computed for this row")
-        yield Rule(_RULE_OF.get(name, "type"), quoted(failure_of(setting(name))), reason)
+        yield Rule(_RULE_OF.get(name, "type"), reading.failed(setting(name)), reason)
 
 
 def _marker_rules(reading: Reading) -> Iterator[Rule]:
@@ -93,17 +99,19 @@ _NEEDS_KEY = f"coalesce({OP} != 't', true)"
 
 def _key_rules(reading: Reading) -> Iterator[Rule]:
     for name in reading.entity.key:
-        nothing = f"{reading.value(name)} IS NULL AND NOT {quoted(failure_of(name))}"
+        failed = reading.failed(name)
+        nothing = f"{reading.value(name)} IS NULL" if failed == NEVER else f"({reading.value(name)} IS NULL AND NOT {failed})"
         yield Rule("null key", f"{_NEEDS_KEY} AND {nothing}", literal(f"{name} is null"))
 
 
-def _type_rules(reading: Reading, misfit: Callable[[str], Sql]) -> Iterator[Rule]:
+def _type_rules(reading: Reading) -> Iterator[Rule]:
     for name in reading.entity.key:
-        yield Rule("type", f"{_NEEDS_KEY} AND {misfit(name)}", misfit_reason(reading, name))
+        if reading.misfit(name) != NEVER:
+            yield Rule("type", f"{_NEEDS_KEY} AND {reading.misfit(name)}", misfit_reason(reading, name))
     if reading.keeps_misfits:
         return
     for name in reading.entity.attributes:
-        yield Rule("type", misfit(name), misfit_reason(reading, name))
+        yield Rule("type", reading.misfit(name), misfit_reason(reading, name))
 
 
 _NO_TIME = " is no time between the years 1 and 9999"

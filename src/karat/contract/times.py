@@ -18,19 +18,18 @@ _EPOCHS: Final = {10: 1_000_000, 13: 1_000, 16: 1}
 """Microseconds in a unit, by how many digits a moment since 2001 has in it."""
 
 
-def time_of(value: Sql, data_type: T.DataType) -> Sql:
-    """The point in time a value tells; null where it tells none between the years 1 and 9999.
+def told_time(value: Sql, data_type: T.DataType) -> Sql:
+    """The point in time a value tells, in whatever year; null where it tells none.
 
     Texts are ISO dates and times, with or without an offset (UTC), or whole seconds, milli-, micro- or nanoseconds since 1970.
     """
     match data_type:
         case T.TimestampType() | T.TimestampNTZType() | T.DateType():
-            told = f"CAST({value} AS TIMESTAMP)"
+            return f"CAST({value} AS TIMESTAMP)"
         case T.StringType():
-            told = time_in(value)
+            return time_in(value)
         case _:
-            told = time_in(f"CAST({value} AS STRING)")
-    return f"if({is_in_range(told)}, {told}, NULL)"
+            return time_in(f"CAST({value} AS STRING)")
 
 
 def time_in(text: Sql) -> Sql:

@@ -5,11 +5,13 @@ So numbers it would touch are first put in quotes behind a mark that no JSON tex
     {"a": 1.10, "b": [2.50]}  →  {"a": "␁1.10", "b": ["␁2.50"]}  →  a = ␁1.10, b = ["␁2.50"]  →  a = 1.10, b = [2.50]
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from karat.temporal.columns import col
 
 _MARK: Final = "\x01"
 _NUMBER: Final = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+\-]?[0-9]++)?+"
@@ -32,16 +34,19 @@ def bare(text: Column) -> Column:
     return F.btrim(text, F.lit(_AROUND))
 
 
-def json_object(text: Column) -> Column:
-    """The fields of a JSON object as map<string,string>; null for everything that is not exactly one object.
+def with_objects(rows: DataFrame, texts: Mapping[str, Column]) -> DataFrame:
+    """Rows with new columns: the fields of JSON objects as map<string,string>; null for a text that is not exactly one object.
 
-    Texts come unquoted, nested values as JSON; of a field that is there twice both entries are kept.
+    Texts in an object come unquoted, nested values as JSON; of a field that is there twice both entries are kept. Each step is a
+    projection of its own: its result is used more than once, so Spark does not write the parser out at every use. Grain: unchanged.
     """
-
-    def only_one(parsed: Column) -> Column:
-        return F.when(F.size(parsed) == 1, F.transform_values(F.get(parsed, F.lit(0)), lambda _, value: _unmarked(value)))
-
-    return let(_parsed(text, "map<string,string>"), only_one)
+    if not texts:
+        return rows
+    others = [col(name) for name in rows.columns]
+    given = rows.select(*others, *(text.alias(_text(name)) for name, text in texts.items()))
+    marked = given.select(*others, *(_marked(col(_text(name))).alias(_text(name)) for name in texts))
+    parsed = marked.select(*others, *(col(_text(name)) for name in texts), *(_documents_of(name).alias(_parsed(name)) for name in texts))
+    return parsed.select(*others, *(_only_one(name).alias(name) for name in texts))
 
 
 def has_field_twice(fields: Column) -> Column:
@@ -56,12 +61,28 @@ def json_at(text: Column, path: str) -> Column:
 
 def is_json(text: Column) -> Column:
     """Whether the text is exactly one JSON object or array."""
-    return F.coalesce(bare(text).rlike(r"^[{\[]") & (F.size(_parsed(text, "string")) == 1), F.lit(False))
+    documents = F.from_json(F.concat(F.lit("["), text, F.lit("]")), "array<string>", _STRICT)
+    return F.coalesce(bare(text).rlike(r"^[{\[]") & (F.size(documents) == 1), F.lit(False))
 
 
-def _parsed(text: Column, kind: str) -> Column:
+def _text(name: str) -> str:
+    return f"{name}_text"
+
+
+def _parsed(name: str) -> str:
+    return f"{name}_parsed"
+
+
+def _documents_of(name: str) -> Column:
     """The documents of a text, as the parts of an array: so that one too many, or anything behind the first, is noticed."""
-    return F.from_json(F.concat(F.lit("["), let(text, _marked), F.lit("]")), f"array<{kind}>", _STRICT)
+    return F.from_json(F.concat(F.lit("["), col(_text(name)), F.lit("]")), "array<map<string,string>>", _STRICT)
+
+
+def _only_one(name: str) -> Column:
+    found = F.get(col(_parsed(name)), F.lit(0))
+    # values are gone through only where the text holds a mark
+    exact = F.when(col(_text(name)).contains("\\u0001"), F.transform_values(found, lambda _, value: _unmarked(value))).otherwise(found)
+    return F.when(F.size(col(_parsed(name))) == 1, exact)
 
 
 def _marked(text: Column) -> Column:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
+from typing import Final, assert_never
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,10 +16,12 @@ from karat.config.names import local_path
 from karat.config.resolved import FeedOf
 from karat.errors import InternalError, SourceUnavailable
 from karat.sources.delimited import read_delimited
-from karat.sources.documents import bare, has_field_twice, json_object, let
+from karat.sources.documents import bare, has_field_twice, with_objects
 from karat.sources.paths import file_column, literal_path, path_column
 from karat.sources.raw import BROKEN, FIELDS, FIELDS_TYPE, FILE, LINE, PATH, no_text
 from karat.sources.typed import read_parquet
+
+_TEXT: Final = "__karat_text"
 
 
 @dataclass(frozen=True, order=True)
@@ -78,9 +80,10 @@ def read_files(session: SparkSession, feed: FeedOf, files: Sequence[FileStat]) -
 
 
 def json_records(lines: DataFrame) -> DataFrame:
-    """Lines to raw records; `null` and a blank line are tombstones. Grain: one row per line."""
-    read = lines.select(LINE, PATH, FILE, let(bare(F.col(LINE)), json_object).alias(FIELDS))
-    text, fields = bare(F.col(LINE)), F.col(FIELDS)
+    """Lines to raw records, each parsed once; `null` and a blank line are tombstones. Grain: one row per line."""
+    others = (LINE, PATH, FILE, _TEXT)
+    parsed = with_objects(lines.select(LINE, PATH, FILE, bare(F.col(LINE)).alias(_TEXT)), {FIELDS: F.col(_TEXT)})
+    text, fields = F.col(_TEXT), F.col(FIELDS)
     fault = (
         F.when(says_nothing(text), no_text())
         .when(~F.is_valid_utf8(F.col(LINE)), F.lit("not UTF-8"))
@@ -89,8 +92,9 @@ def json_records(lines: DataFrame) -> DataFrame:
         .when(fields.isNull(), F.lit("not a JSON object"))
         .when(has_field_twice(fields), F.lit("a JSON object that says the same field twice"))
     )
-    readable = F.when(fault.isNull(), fields)
-    return read.select(F.make_valid_utf8(F.col(LINE)).alias(LINE), readable.alias(FIELDS), PATH, FILE, fault.alias(BROKEN))
+    looked_at = parsed.select(*others, FIELDS, fault.alias(BROKEN))
+    line = F.when(F.col(BROKEN).isNull(), F.col(LINE)).otherwise(F.make_valid_utf8(F.col(LINE)))
+    return looked_at.select(line.alias(LINE), F.when(F.col(BROKEN).isNull(), fields).alias(FIELDS), PATH, FILE, BROKEN)
 
 
 def documents(texts: DataFrame) -> DataFrame:

@@ -13,12 +13,16 @@ def literal_path(path: str) -> str:
 
 def path_column() -> Column:
     """The file's path as it was listed: a local one without a scheme."""
-    return F.regexp_replace(_decoded(F.col("_metadata.file_path")), "^file:/+", "/")
+    address = F.col("_metadata.file_path")
+    decoded = F.when(address.contains("%"), _decoded(address)).otherwise(address)
+    return F.when(address.startswith("file:"), F.regexp_replace(decoded, "^file:/+", "/")).otherwise(decoded)
 
 
 def file_column() -> Column:
     """The file's name."""
-    return F.substring_index(path_column(), "/", -1)
+    # letters that a URL would write otherwise are all that has to be decoded, and a slash is none of them
+    name = F.substring_index(F.col("_metadata.file_path"), "/", -1)
+    return F.when(name.contains("%"), _decoded(name)).otherwise(name)
 
 
 def _decoded(address: Column) -> Column:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from karat.config.entity import EntityDeclaration
 from karat.config.grading import graded
 from karat.config.names import TableName
 from karat.config.resolved import Entity, FeedOf
+from karat.contract.drift import DriftFound, drift_aggregates, drift_found
 from karat.contract.statements import statements
 from karat.sources.files import listed, read_files
 
@@ -47,10 +49,21 @@ def raw_of(spark: SparkSession, feed: FeedOf, path: Path) -> DataFrame:
     return read_files(spark, feed, listed(str(path), spark))
 
 
+def found_drift(rows: DataFrame, entity: Entity) -> DriftFound:
+    """What the aggregates over a batch say about its drift."""
+    wanted = drift_aggregates(entity)
+    counted = rows.agg(F.count(F.lit(1)).alias("rows"), *(count.alias(name) for name, count in wanted.items())).collect()[0]
+    return drift_found(entity, counted.asDict())
+
+
 def stated(spark: SparkSession, path: Path, feed: dict[str, Any], **settings: Any) -> list[Row]:  # noqa: ANN401
-    """Every statement of the files at a path."""
+    """Every statement of the files at a path; raises where a policy is to fail the feed."""
     entity, feed_of = entity_with(feed, **settings)
-    return statements(raw_of(spark, feed_of, path), entity, feed_of, INGESTED).collect()
+    rows = statements(raw_of(spark, feed_of, path), entity, feed_of, INGESTED)
+    if drift_aggregates(entity):
+        for _, breach in found_drift(rows, entity).failures:
+            raise breach
+    return rows.collect()
 
 
 def by(rows: list[Row], column: str = "id") -> dict[object, Row]:

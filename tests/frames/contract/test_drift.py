@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from karat.contract.drift import drift
+from karat.contract.drift import drift_aggregates
 from karat.contract.statements import statements
 from karat.errors import ContractBreach
-from tests.frames.contract.feeds import INGESTED, by, entity_with, files, lines, raw_of, stated
+from tests.frames.contract.feeds import INGESTED, by, entity_with, files, found_drift, lines, raw_of, stated
 
 
 def test_a_new_column_is_kept_ignored_told_held_back_or_fatal(spark: SparkSession, tmp_path: Path) -> None:
@@ -30,10 +30,9 @@ def test_a_new_column_is_kept_ignored_told_held_back_or_fatal(spark: SparkSessio
     with pytest.raises(ContractBreach, match="feed crm: the entity declares no column hat, shoe"):
         read("fail")
     entity, feed = entity_with({"load_type": "PARTIAL", "drift": {"new_columns": "warn"}})
-    found = drift(raw_of(spark, feed, path), entity, feed)
-    assert (found.new, found.missing) == (("hat", "shoe"), ())
+    found = found_drift(statements(raw_of(spark, feed, path), entity, feed, INGESTED), entity)
     assert found.notes == ("feed crm: columns nobody declared, kept in `extra`: hat, shoe",)
-    assert found.names == ("hat", "id", "name", "shoe", "ts")
+    assert found.failures == ()
 
 
 def test_a_missing_column_fails_a_table_and_is_nothing_to_a_partial_document(spark: SparkSession, tmp_path: Path) -> None:
@@ -46,7 +45,8 @@ def test_a_missing_column_fails_a_table_and_is_nothing_to_a_partial_document(spa
     row = stated(spark, tmp_path, {**table, "drift": {"missing_columns": "quarantine"}})[0]
     assert (row["__karat_rule"], row["__karat_reason"]) == ("drift", "column missing from the batch: address, stat")
     entity, feed = entity_with({**table, "drift": {"missing_columns": "warn"}})
-    assert drift(raw_of(spark, feed, tmp_path), entity, feed).notes == ("feed crm: columns missing: address, stat",)
+    found = found_drift(statements(raw_of(spark, feed, tmp_path / "a.csv"), entity, feed, INGESTED), entity)
+    assert found.notes == ("feed crm: columns missing: address, stat",)
     path = lines(tmp_path / "b.json", {"id": "1", "ts": "2026-03-01", "name": "Ann"}, "null")
     assert by(stated(spark, path, {"load_type": "PARTIAL"}))["1"].asserted_columns == ["name"]
     with pytest.raises(ContractBreach, match="lacks column address, status"):
@@ -71,9 +71,16 @@ def test_batches_that_cannot_lack_anything(spark: SparkSession, tmp_path: Path) 
     assert stated(spark, tmp_path / "c.csv", {"from": files("csv"), "load_type": "FULL"}) == []
 
 
-def test_what_drift_found_serves_the_statements(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_is_gone_through_once_unless_a_complete_document_may_lack_a_column(spark: SparkSession, tmp_path: Path) -> None:
     path = lines(tmp_path / "a.json", {"id": "1", "ts": "2026-03-01", "name": "Ann", "shoe": 1})
     entity, feed = entity_with({"load_type": "PARTIAL"})
-    raw = raw_of(spark, feed, path)
-    row = statements(raw, entity, feed, INGESTED, drift(raw, entity, feed)).collect()[0]
-    assert (row.name, row.extra) == ("Ann", {"shoe": "1"})
+    assert drift_aggregates(entity) == {}, "no policy has to know the names of a whole batch"
+    plan = statements(raw_of(spark, feed, path), entity, feed, INGESTED)._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.count("from_json") == 1, "each line is parsed once"
+
+
+def test_rows_of_a_file_without_a_column_say_nothing_about_it(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,ts,name,address,status\n1,2026-03-01,Ann,,x\n")
+    (tmp_path / "b.csv").write_text("id,ts,name,address\n2,2026-03-01,Bea,\n")
+    rows = by(stated(spark, tmp_path, {"from": files("csv"), "load_type": "FULL", "drift": {"missing_columns": "keep"}}))
+    assert {key: row.asserted_columns for key, row in rows.items()} == {"1": ["name", "address", "status"], "2": ["name", "address"]}

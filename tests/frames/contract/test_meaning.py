@@ -176,3 +176,10 @@ def test_an_expression_that_is_none_is_a_fault_of_the_configuration(spark: Spark
     for text in ("upper(name", "no_such_function(name)"):
         with pytest.raises(ConfigError, match=r"map\.name is no expression"):
             stated(spark, path, {"load_type": "PARTIAL", "map": {"name": text}})
+
+
+def test_a_name_that_reads_like_sql_is_a_column_where_a_record_has_it(spark: SparkSession, tmp_path: Path) -> None:
+    feed = {"load_type": "PARTIAL", "map": {"name": "e-mail", "address": "int(net)-int(tax)"}}
+    named = lines(tmp_path / "a.json", {"id": "1", "ts": "2026-03-01", "e-mail": "a@b", "net": "3", "tax": "1"})
+    row = stated(spark, named, feed)[0]
+    assert (row.name, row.address, row.asserted_columns, row.extra) == ("a@b", "2", ["name", "address"], None)

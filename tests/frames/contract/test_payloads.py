@@ -1,5 +1,6 @@
 """Documents kept whole, attributes taken out by paths."""
 
+import json
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -32,13 +33,25 @@ def test_attributes_come_out_of_json_documents_by_path(spark: SparkSession, tmp_
         "v1",
     )
     assert first.payload == path.read_text().splitlines()[0]
-    assert (first.asserted_columns, second.asserted_columns, first.extra) == (["name", "amount", "status"], ["status"], None)
+    assert (first.asserted_columns, second.asserted_columns, first.extra) == (["name", "amount", "status"], ["amount", "status"], None)
     assert [(row["__karat_kind"], row["__karat_rule"]) for row in rows] == [
         ("row", None),
         ("row", None),
         ("refused", "unparsable"),
         ("ignored", None),
     ]
+
+
+def test_a_null_in_a_document_is_said_and_what_is_not_there_is_not(spark: SparkSession, tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "a.json",
+        {"id": "1", "at": "2026-03-01", "body": {"name": None}},
+        {"id": "2", "at": "2026-03-01", "body": None},
+        {"id": "3", "at": "2026-03-01"},
+    )
+    feed = {**PAYLOAD, "event_time": "$.at", "map": {"id": "$.id", "name": "$.body.name", "status": "$['body'].status"}}
+    rows = stated(spark, path, feed, attributes={"name": "string", "status": "string"})
+    assert {row.id: row.asserted_columns for row in rows} == {"1": ["name"], "2": ["name", "status"], "3": []}
 
 
 def test_attributes_come_out_of_xml_files_by_xpath(spark: SparkSession, tmp_path: Path) -> None:
@@ -62,7 +75,7 @@ def test_attributes_come_out_of_xml_files_by_xpath(spark: SparkSession, tmp_path
         ("C3", None, None, None, []),
     ]
     assert [row["__karat_reason"] for row in rows] == [None, "a document that is not XML", None, "a document that is not XML"]
-    assert [row["__karat_original"] for row in rows] == list(texts.values())
+    assert [row["__karat_original"] for row in rows] == [None, texts["2.xml"], None, texts["4.xml"]]
 
 
 def test_a_document_may_be_a_column_among_others(spark: SparkSession, tmp_path: Path) -> None:
@@ -70,7 +83,9 @@ def test_a_document_may_be_a_column_among_others(spark: SparkSession, tmp_path: 
     feed = {**PAYLOAD, "from": files("csv"), "document": "body", "map": {"name": "$.name", "status": "lower(id)"}}
     found = by(stated(spark, tmp_path, feed))
     assert (found["C1"].name, found["C1"].status, found["C1"].payload) == ("Jane", "c1", '{"name": "Jane"}')
-    assert found["C2"]["__karat_reason"] == "a document that is not JSON"
+    refused = found[None]
+    assert refused["__karat_reason"] == "a document that is not JSON"
+    assert json.loads(refused["__karat_original"])["id"] == "C2"
 
 
 def test_text_is_a_document_a_line(spark: SparkSession, tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ COLUMNS = [
     "__karat_reason",
     "__karat_rule",
     "__karat_original",
+    "__karat_names",
+    "__karat_misfit",
 ]
 
 

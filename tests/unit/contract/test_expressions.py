@@ -2,7 +2,7 @@
 
 import pytest
 
-from karat.contract.expressions import Expression, references
+from karat.contract.expressions import Expression, json_path, references
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,47 @@ def test_a_dotted_name_that_is_a_column_is_put_in_backticks() -> None:
 )
 def test_a_name_alone_is_a_column(text: str, parts: tuple[str, ...]) -> None:
     assert Expression("x", text).parts == parts
+
+
+def test_a_field_inside_another_is_told_by_its_names() -> None:
+    assert Expression("x", "concat(data.first, `a b`.`c.d`)").paths == (("data", "first"), ("a b", "c.d"))
+    assert Expression("x", "transform(items, i -> i.price)").paths == (("items",),)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("$.a", ("a",)),
+        ("$.a.b.c", ("a", "b", "c")),
+        ("$['a b'].c", ("a b", "c")),
+        (" $.a-b ", ("a-b",)),
+        ("$", ()),
+        ("$.a[0]", ()),
+        ("$.a[*].b", ()),
+        ("$..a", ()),
+        ("$.*", ()),
+        ("/a/b", ()),
+    ],
+)
+def test_a_json_path_through_objects_alone_is_told_by_its_names(text: str, names: tuple[str, ...]) -> None:
+    assert json_path(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "is_no_sql", "may_be_a_name"),
+    [
+        ("the id", True, False),
+        ("as of", True, False),
+        ("status", False, False),
+        ("not gone", False, False),
+        ("a is not null", False, False),
+        ("case when a then b end", False, False),
+        ("upper(the_id)", False, False),
+        ("e-mail", False, True),
+        ("a - b", False, False),
+        ("a/b", False, True),
+    ],
+)
+def test_what_is_a_column_although_it_could_be_read_as_sql(text: str, *, is_no_sql: bool, may_be_a_name: bool) -> None:
+    expression = Expression("x", text)
+    assert (expression.is_no_sql, expression.may_be_a_name) == (is_no_sql, may_be_a_name)
