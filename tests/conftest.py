@@ -8,14 +8,11 @@ from pyspark.sql import SparkSession
 from karat.config.settings import SparkSettings
 from karat.lake.session import build_session
 
-LONG_LIVED = "-XX:TieredStopAtLevel=4"
-"""The profile for short runs keeps to the fast compiler; a session that lives for minutes earns the better one."""
-
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The session every Spark test shares."""
-    settings = SparkSettings(master="local[2]", profile="small", conf={"spark.driver.extraJavaOptions": LONG_LIVED})
+    settings = SparkSettings(master="local[2]", profile="small")
     session = build_session(settings, "karat tests")
     yield session
     session.stop()
