@@ -111,7 +111,8 @@ def with_deletes_that_follow(about_keys: DataFrame, of_sources: DataFrame, schem
     A delete is tried only between an upsert of that source and the source's next statement about the key; whether it
     holds is decided by `without_void`, which knows the order of equal times. Grain: one row per statement and key.
     """
-    by_source = Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(AT)
+    # at one instant the last word may be an upsert, whatever its sequence: then the next statement is one of a later time
+    by_source = Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(F.col(AT).asc(), F.col(IS_DELETED).desc())
     from_key = (BK, SK, *schema.key)
     at_each_time = _shown_at_their_snapshot_too(about_keys.select(*map(col, from_key), *_TOLD))
     upserts = at_each_time.withColumn(_NEXT, F.lead(AT).over(by_source)).where(~F.col(IS_DELETED))
