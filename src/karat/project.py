@@ -21,7 +21,7 @@ from karat.inspect.history import belief_named, entity_named
 from karat.inspect.positions import check_rules, positions
 from karat.lake.context import RunContext, RunStamp
 from karat.lake.delta import DeltaTables
-from karat.lake.session import build_session
+from karat.lake.session import build_session, present_session
 from karat.plan.build import Plan
 from karat.runner.interruption import Interruption, RunInterrupted
 from karat.runner.run import Result, with_retries
@@ -94,8 +94,8 @@ class Project:
             settings = self.config.settings.spark
             conf = {key: revealed(value, self.config.folder) for key, value in settings.conf.items()}
             secrets = [key for key, value in settings.conf.items() if is_reference(value)]
+            self._is_ours = present_session() is None  # a session that was there before is not ours to stop
             self._spark = build_session(settings.model_copy(update={"conf": conf}), f"karat {self.config.settings.project}", secrets)
-            self._is_ours = self.config.settings.spark.master != "provided"
         return self._spark
 
     def plan(self, select: Sequence[str] = (), now: datetime | None = None) -> Plan:

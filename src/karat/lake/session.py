@@ -101,7 +101,7 @@ def build_session(settings: SparkSettings, name: str, secrets: Collection[str] =
 
     `secrets` names the settings whose values came by reference: Spark redacts them whatever they are called.
     """
-    there = _present_session()
+    there = present_session()
     if there is not None:
         return there
     if settings.master == "provided":
@@ -153,7 +153,7 @@ def with_required_settings(session: SparkSession) -> SparkSession:
     return session
 
 
-def _present_session() -> SparkSession | None:
+def present_session() -> SparkSession | None:
     """The thread's session, or the process's: a worker thread has none of its own."""
     return SparkSession.getActiveSession() or SparkSession._instantiatedSession  # noqa: SLF001  (as SparkSession.active() does, without raising)
 

@@ -10,7 +10,6 @@ from karat import Project
 from karat.telemetry.events import Rows
 from tests.support.beliefs import RULES, declare
 from tests.support.entities import CRM, CUSTOMER, drop, entity_project, held
-from tests.support.projects import versions
 
 PAYMENT = {
     "kind": "entity",
@@ -31,6 +30,7 @@ SAID = [
 ]
 PAID = [{"payment_id": str(number), "op": "c", "source_event_ts": "2026-03-01", "amount": number, "a.b 'c'": "x"} for number in range(3)]
 CHAIN = ("customer_id", "effective_from", "effective_to", "name", "address", "status", "is_deleted", "source_file", "first_seen_ts")
+PERIOD = ("customer_id", "valid_from", "valid_to", "name", "address", "status", "is_deleted")
 LATER = ("crm/2.ndjson", "crm/3.ndjson", "crm/0.ndjson")
 """The names under which the file comes again; the last of them is before the first, and may be put in order otherwise."""
 
@@ -41,7 +41,7 @@ def test_what_comes_again_is_seen_again_and_that_is_all(spark: SparkSession, tmp
     file, paid = drop(folder, "crm/1.ndjson", SAID), drop(folder, "pay/1.ndjson", PAID)
     first = _ran(folder, spark, 1)
     assert (first["bronze.customer"].inserted, first["bronze.customer"].copies) == (5, 1)
-    before, believed = held(folder, "bronze.customer", *CHAIN), versions(folder, "silver.customer_history")
+    before, believed = held(folder, "bronze.customer", *CHAIN), held(folder, "silver.customer_history", *PERIOD)
     for number, name in enumerate(LATER, start=2):
         shutil.copy(file, folder / "data" / name)
         shutil.copy(paid, folder / "data" / f"pay/{number}.ndjson")
@@ -53,7 +53,7 @@ def test_what_comes_again_is_seen_again_and_that_is_all(spark: SparkSession, tmp
         assert {(amount, count) for amount, count in held(folder, "bronze.payment", "amount", "seen_count")} == {
             (amount, number) for amount in range(3)
         }
-        assert versions(folder, "silver.customer_history") == believed
+        assert held(folder, "silver.customer_history", *PERIOD) == believed
     project = Project.open(folder, spark)
     assert all(project.verify(name).equal for name in ("customer", "payment"))
     filled = held(folder, "bronze.customer_assertions", "batch_seq", "name", "address", where="status = 'Closed' AND NOT is_deleted")

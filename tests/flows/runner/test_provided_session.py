@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from karat import Project
 from tests.support.entities import CRM, drop, entity_project, held
-from tests.support.processes import script
+from tests.support.processes import script, succeeds
 
 ORDER = {
     "kind": "entity",
@@ -25,9 +24,7 @@ def test_a_session_with_its_own_settings_gives_the_same_hashes(tmp_path: Path) -
     for folder in (ours, theirs):
         entity_project(folder, ORDER, karat={"lake": f"file://{folder}/lake"})
         drop(folder, "crm/1.ndjson", [{**row, "source_event_ts": "2026-04-01T00:00:00"} for row in ROWS])
-    project = Project.open(ours)
-    assert project.run().ok
-    project.close()
+    succeeds(ours, "run")
     started = script(theirs, "tests.support.strange_session")
     assert started.ended() == 0, started.said()
     found = held(theirs, "bronze.order", *HASHED[:-1])
