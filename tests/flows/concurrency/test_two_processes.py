@@ -1,6 +1,6 @@
 """Two processes on one project: each batch is committed once, whoever is killed, and the tables are those of an undisturbed project.
 
-`KARAT_ROUNDS` sets how many rounds are played (4), `KARAT_SEED` which ones:
+`KARAT_ROUNDS` sets how many rounds are played (2), `KARAT_SEED` which ones:
 
     KARAT_ROUNDS=20 pytest tests/flows/concurrency
 """
@@ -29,7 +29,7 @@ from tests.support.worlds import TYPES, UNTRACKED, Batch, batches, delivered, en
 
 SEED = int(os.environ.get("KARAT_SEED", "20261120"))
 EVIDENCE = "bronze.customer_assertions"
-ROUNDS = int(os.environ.get("KARAT_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("KARAT_ROUNDS", "2"))
 KEYS = 40
 ENTITY = entity(
     "customer",
