@@ -20,6 +20,8 @@ from tests.support.processes import succeeds
 COMMITS = ("receipts written", "conflicts written", "history written", "current written")
 FIRST = {2: "the second table made", 5: "conflicts written", 6: "history written", 7: "current written"}
 """Commits of a first run, which begins by making four tables."""
+HISTORY_WRITTEN = 7
+"""A run killed here has published its history: what comes later restates it."""
 TABLES = ("customer", "customer_history", "customer_conflicts", "customer_restatements")
 DAY_1 = [
     ("crm", {"customer_id": "a", "op": "c", "source_event_ts": "2026-03-01", "name": "Ann", "status": "Active"}),
@@ -91,20 +93,24 @@ def test_a_kill_is_recovered_although_more_has_arrived(starts: tuple[Path, Path]
 
 
 @pytest.fixture(scope="module")
-def unbelieved(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The project with one day on record and nothing believed yet; and after it has believed two days at once."""
+def unbelieved(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """The project with one day on record and nothing believed; after it has believed two days at once; and one after the other."""
     begun = entity_project(tmp_path_factory.mktemp("first") / "begun", CUSTOMER)
     declare(begun, RULES)
     _delivered(begun, 1, DAY_1)
     assert Project.open(begun, spark).run(["bronze.*"], now=_hour(1)).ok
-    done = Path(shutil.copytree(begun, begun.parent / "done"))
-    _delivered(done, 2, DAY_2)
-    assert Project.open(done, spark).run(now=_hour(2)).ok
-    return begun, done
+    at_once = Path(shutil.copytree(begun, begun.parent / "at once"))
+    by_day = Path(shutil.copytree(begun, begun.parent / "by day"))
+    assert Project.open(by_day, spark).run(now=_hour(2)).ok
+    for folder in (at_once, by_day):
+        _delivered(folder, 2, DAY_2)
+        assert Project.open(folder, spark).run(now=_hour(3)).ok
+    return begun, at_once, by_day
 
 
 @pytest.mark.parametrize("commit", FIRST, ids=[f"before {name}" for name in FIRST.values()])
-def test_a_kill_in_the_very_first_run_is_recovered(unbelieved: tuple[Path, Path], commit: int) -> None:
-    begun, done = unbelieved
-    _recovers(begun, done, (commit, 2, DAY_2))
-    assert _view(done, "customer_history")
+def test_a_kill_in_the_very_first_run_is_recovered(unbelieved: tuple[Path, Path, Path], commit: int) -> None:
+    begun, at_once, by_day = unbelieved
+    _recovers(begun, by_day if commit == HISTORY_WRITTEN else at_once, (commit, 2, DAY_2))
+    assert len(_view(by_day, "customer_restatements")) == 1
+    assert not _view(at_once, "customer_restatements")
