@@ -184,7 +184,7 @@ class Project:
 
         `names` are entities and, by `silver.NAME`, beliefs.
         """
-        from karat.runner.maintenance import chores, maintain, rebuild  # noqa: PLC0415
+        from karat.runner.maintenance import chores, maintain, rebuild, staging_chores  # noqa: PLC0415
 
         context = self._context()
         chosen = [belief_named(self.config, name) if name.startswith("silver.") else entity_named(self.config, name) for name in names]
@@ -196,6 +196,8 @@ class Project:
                 done += with_retries(partial(maintain, each, context, retention_hours=retention_hours), each.name, Interruption())
             else:
                 done += [chore for _, chore in chores(each, context.tables(), retention_hours=retention_hours)]
+        if not names and what != "rebuild-from-raw":
+            done += staging_chores(context.tables(), apply=what == "apply")
         return done
 
     def tables(self) -> DeltaTables:

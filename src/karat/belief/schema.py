@@ -71,7 +71,7 @@ def belief_spec(schema: EntitySchema) -> TableSpec:
 def history_spec(schema: EntitySchema) -> TableSpec:
     """One row per entity and start of a period; the periods of an entity follow each other without gaps."""
     columns = (*belief_columns(schema), *_PERIOD)
-    return TableSpec(columns, (BK, VALID_FROM), VALID_FROM, VALID_TO, VALID_TO, unread=(BECAUSE,))
+    return TableSpec(columns, (BK, VALID_FROM), VALID_FROM, VALID_TO, VALID_TO, unread=(BECAUSE,), chain=(BK,))
 
 
 def conflicts_spec(schema: EntitySchema) -> TableSpec:

@@ -7,15 +7,14 @@ crash left behind catches up by the same steps that follow a batch.
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.arrival import takes_part
+from karat.bronze.concerned import Concerned, concerned_by
 from karat.bronze.context import StageContext, evidence_state, latest_by_source, remembered
-from karat.bronze.continuation import REBUILD, concerned_versions, continued
-from karat.bronze.new_evidence import EvidenceState, NewEvidence, new_evidence, spans
+from karat.bronze.continuation import REBUILD, continued
+from karat.bronze.new_evidence import EvidenceState, NewEvidence
 from karat.bronze.schema import SIGHTINGS, timeline_spec
 from karat.bronze.timeline import timeline
 from karat.errors import StateConflict
@@ -23,8 +22,8 @@ from karat.lake.changes import ChangeSet, change_set, write
 from karat.lake.materialized import materialized
 from karat.state.commits import Written, ours
 from karat.temporal.changes import as_inserts, difference
-from karat.temporal.columns import ACTION, BATCH_SEQ, BK, SK, SOURCE_EFFECTIVE_TO
-from karat.temporal.moments import moment
+from karat.temporal.columns import ACTION, BATCH_SEQ, BK, SK
+from karat.temporal.statements import takes_part
 
 ATTEMPTS = 5
 """How often a timeline that met another writer is brought up again."""
@@ -38,38 +37,43 @@ class Consumed:
     before: EvidenceState
 
 
-def catch_up(context: StageContext) -> tuple[StageContext, Written]:
+def catch_up(context: StageContext, known: Concerned | None = None) -> tuple[StageContext, Written]:
     """The context with a timeline that has consumed all evidence, and what that changed.
 
-    Another writer's commit is no failure: the timeline is then read again and brought up from there.
+    `known` is what the last batch concerns. Another writer's commit is no failure: the timeline is then read again and
+    brought up from there.
     """
     if not context.evidence.exists:
         return context, Written()
     for _ in range(ATTEMPTS - 1):
         try:
-            written = advance(context)
+            written = advance(context, known)
         except StateConflict:
-            context = context.refreshed()
+            context, known = context.refreshed(), None
         else:
             return (context if written == Written() else context.refreshed()), written
     written = advance(context)
     return context.refreshed(), written
 
 
-def advance(context: StageContext) -> Written:
-    """Bring the timeline up to the evidence; nothing new: nothing written."""
+def advance(context: StageContext, known: Concerned | None = None) -> Written:
+    """Bring the timeline up to the evidence; nothing new: nothing written.
+
+    `known` counts if the timeline is still the one it was looked up in, and lacks the last batch alone.
+    """
     consumed = consumed_by(context)
     if consumed.batch >= context.batch:
         return Written()
     new = context.assertions().where(F.col(BATCH_SEQ) > consumed.batch)
-    with materialized(spans(new)) as of_keys:
-        found = new_evidence(of_keys)
-        if not found.about_keys and not found.source_level:
+    with ExitStack() as stack:
+        if known is None or known.at != context.timeline.version or consumed.batch != context.batch - 1:
+            known = stack.enter_context(concerned_by(new, consumed.before, context))
+        if not known.new.about_keys and not known.new.source_level:
             return Written()
-        with _changes(new, (of_keys, found), consumed, context) as changes:
-            position = {"batch": context.batch, **remembered(state_after(consumed.before, found, context))}
-            commit = context.run.commit(context.stage, context.timeline.next_number, **position)
-            return write(changes, context.entity.timeline, context.tables, commit)
+        changes = stack.enter_context(_changes(new, known, consumed, context))
+        position = {"batch": context.batch, **remembered(state_after(consumed.before, known.new, context))}
+        commit = context.run.commit(context.stage, context.timeline.next_number, **position)
+        return write(changes, context.entity.timeline, context.tables, commit)
 
 
 def consumed_by(context: StageContext) -> Consumed:
@@ -104,22 +108,22 @@ def state_after(before: EvidenceState, found: NewEvidence, context: StageContext
 
 
 @contextmanager
-def _changes(new: DataFrame, news: tuple[DataFrame, NewEvidence], consumed: Consumed, context: StageContext) -> Iterator[ChangeSet]:
+def _changes(new: DataFrame, concerned: Concerned, consumed: Consumed, context: StageContext) -> Iterator[ChangeSet]:
     """What the new evidence changes, computed and counted."""
-    spec = timeline_spec(context.schema)
-    of_keys, found = news
+    spec, found = timeline_spec(context.schema), concerned.new
     with ExitStack() as stack:
         if context.timeline.is_empty or not consumed.batch:
             rows = _from_nothing(found, context)
             yield change_set(stack.enter_context(materialized(rows)), spec)
             return
-        followed = stack.enter_context(materialized(_continued(new, of_keys, (consumed.before, found), context)))
+        news = (consumed.before, found)
+        rows = continued(concerned.versions, new.where(takes_part()), news, context.schema, lazy=context.is_lazy)
+        followed = stack.enter_context(materialized(rows))
         changes = change_set(followed, spec)
         if changes.counts.get(REBUILD):
             keys = stack.enter_context(materialized(followed.where(F.col(ACTION) == REBUILD).select(SK).distinct()))
-            others = followed.join(keys, SK, "left_anti")
-            rebuilt = _rebuilt(keys, found, consumed.before, context)
-            changes = change_set(stack.enter_context(materialized(others.unionByName(rebuilt))), spec)
+            rebuilt = stack.enter_context(materialized(_rebuilt(keys, found, consumed.before, context)))
+            changes = change_set(followed.join(keys, SK, "left_anti").unionByName(rebuilt), spec)
         yield changes
 
 
@@ -133,16 +137,6 @@ def _from_nothing(found: NewEvidence, context: StageContext) -> DataFrame:
     return difference(rows, context.versions(), spec)
 
 
-def _continued(new: DataFrame, of_keys: DataFrame, news: tuple[EvidenceState, NewEvidence], context: StageContext) -> DataFrame:
-    """The versions of the keys that are concerned, from those that are held and from what is new."""
-    _, found = news
-    source_level = () if context.schema.is_transaction else found.source_level
-    held = _ending_after(context.versions(), found.earliest, context)
-    concerned = concerned_versions(held, of_keys.where(F.col(SK).isNotNull()), source_level)
-    about_keys = new.where(takes_part())
-    return continued(concerned, about_keys, news, context.schema, lazy=context.is_lazy)
-
-
 def _rebuilt(keys: DataFrame, found: NewEvidence, before: EvidenceState, context: StageContext) -> DataFrame:
     """The versions of these keys from their whole evidence, as far as they differ from the held ones."""
     evidence = context.assertions()
@@ -153,10 +147,3 @@ def _rebuilt(keys: DataFrame, found: NewEvidence, before: EvidenceState, context
     held = context.versions().join(keys, SK, "left_semi")
     fresh = timeline(history, context.schema, source_level=source_level)
     return difference(fresh, held, timeline_spec(context.schema), SIGHTINGS if context.is_lazy else ())
-
-
-def _ending_after(held: DataFrame, since: datetime | None, context: StageContext) -> DataFrame:
-    """The versions that end at or after a time; the literal keeps files of older ones closed. Facts have no end."""
-    if context.schema.is_transaction or since is None:
-        return held
-    return held.where(F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) >= moment(since)))

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from karat.bronze.arrival import leaves_unsaid
+from karat.bronze.inheritance import leaves_unsaid
 from karat.bronze.new_evidence import SourceLevel
 from karat.contract.columns import KIND
 from karat.temporal.columns import (

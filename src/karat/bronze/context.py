@@ -141,6 +141,7 @@ def evidence_state(position: Mapping[str, Any], *, is_first: bool = False) -> Ev
         None if unseen is None else from_micros(unseen),
         {} if overtaken is None and is_first else overtaken,
         bool(position.get("snapshots", not is_first)),
+        bool(position.get("in_order", is_first)),
     )
 
 
@@ -151,6 +152,7 @@ def remembered(state: EvidenceState) -> dict[str, Any]:
         "apart": sorted(state.shows_apart),
         "unseen": None if state.unseen is None else micros_of(state.unseen),
         "snapshots": state.snapshots,
+        "in_order": state.arrivals_in_order,
     }
     if state.overtaken is not None:
         told["behind"] = {source: micros_of(at) for source, at in state.overtaken.items()}
@@ -174,6 +176,7 @@ def position_after(
         unseen=unseen,
         overtaken=_overtaken_after(before, stats, context),
         snapshots=before.snapshots or stats.snapshots,
+        arrivals_in_order=before.arrivals_in_order and _clock(context) == micros_of(context.run.stamp.started_at),
     )
     return {
         "feeds": dict(feeds),

@@ -21,6 +21,7 @@ from karat.bronze.facts import facts
 from karat.bronze.new_evidence import (
     EARLIEST,
     LATEST,
+    REOPENS,
     SHOWN_APART,
     SHOWN_BY,
     SPAN,
@@ -30,7 +31,7 @@ from karat.bronze.new_evidence import (
     reopens,
     snapshot_of,
 )
-from karat.bronze.schema import HELD, OPENS, REBUILDS, SIGHTINGS, changing_columns
+from karat.bronze.schema import HELD, OPENS, REBUILDS, SIGHTINGS, changing_columns, riding_columns
 from karat.bronze.timeline import SETTLED, versions
 from karat.temporal.changes import DELETE, INSERT, KEEP, UPDATE, WAS_HELD_UNTIL
 from karat.temporal.columns import (
@@ -41,6 +42,7 @@ from karat.temporal.columns import (
     ATTR_HASH,
     BK,
     COPIES,
+    CORRECTS,
     EFFECTIVE_FROM,
     EFFECTIVE_TO,
     EVENT_TS,
@@ -48,7 +50,9 @@ from karat.temporal.columns import (
     FIRST_SEEN,
     INGEST_TS,
     INHERITED,
+    IS_CURRENT,
     IS_DELETED,
+    IS_SOURCE_CURRENT,
     LAST_EVENT_TS,
     LAST_SEEN,
     LOAD_TYPE,
@@ -69,14 +73,14 @@ from karat.temporal.columns import (
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import micros_of, moment
 from karat.temporal.order import ORDER_FILE, in_arrival
+from karat.temporal.riding import packed
 from karat.temporal.sql import Sql, every
 from karat.temporal.statements import SPEAKS, in_order, is_snapshot
 from karat.temporal.windows import all_of
 
 REBUILD: Final = "rebuild"
 """The action of a version whose key only the evidence can tell."""
-_REOPENS: Final = "__karat_reopens"
-_COVERING, _SHOWN_AGAIN = "__karat_covering", "__karat_shown_again"
+_COVERING, _SHOWN_AGAIN, _MOVES = "__karat_covering", "__karat_shown_again", "__karat_moves"
 _OF_VERSION: Final = (EFFECTIVE_FROM, STATEMENT_HASH, ATTR_HASH, RANK, SEQUENCE, SOURCE_FILE, INHERITED, IS_DELETED)
 
 
@@ -110,8 +114,9 @@ def continued(
     snapshots = before.snapshots or found_new.snapshots
     arriving = _arriving(new, before, source_level, concerned.columns)
     together = _as_statements(concerned, source_level, schema).unionByName(arriving, allowMissingColumns=True)
-    by_key = together.repartition(BK)  # every window below is within a key: rows are moved once
-    marked = by_key.transform(_with_rebuilds, schema).transform(_counted_once)
+    # every window below is within a key: rows are moved once
+    by_key = packed(together, riding_columns(schema)).repartition(BK)
+    marked = by_key.transform(_counted_once).transform(_with_rebuilds, schema, snapshots=snapshots)
     ordered = in_order(marked, None, schema, presence=False)
     carried = (HELD, REBUILDS, OPENS)
     fresh = facts(ordered, schema, carried) if schema.is_transaction else versions(ordered, schema, carried, snapshots=snapshots)
@@ -135,51 +140,58 @@ def _may_be_deleted(source_level: Sequence[SourceLevel]) -> Column:
     return found
 
 
-def _with_rebuilds(together: DataFrame, schema: EntitySchema) -> DataFrame:
+def _with_rebuilds(counted: DataFrame, schema: EntitySchema, *, snapshots: bool) -> DataFrame:
     """Held versions and new statements with whether only the evidence can tell how their key goes on. Grain: unchanged.
 
-    A new statement that merely shows again what its source's version says changes no period, wherever it falls.
+    A copy of the statement that opened a version says nothing new, and neither does a row of a snapshot that shows again
+    what its source's version says: they change no period, wherever they fall.
     """
     of_key = Window.partitionBy(BK)
-    # of versions that start at one instant, the last one of the source's chain covers what comes after
-    in_chain = (F.col(AT), F.col(HELD).isNull(), F.col(SOURCE_EFFECTIVE_TO).asc_nulls_last())
-    by_source = Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(*in_chain)
-    version = F.when(F.col(HELD).isNotNull(), F.struct(*map(col, _OF_VERSION)))
-    covering = F.last(version, ignorenulls=True).over(by_source.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    shown = together.withColumn(_COVERING, covering).withColumn(_SHOWN_AGAIN, _is_shown_again(schema))
-    says_more = F.col(HELD).isNull() & ~F.col(_SHOWN_AGAIN)
-    spanned = shown.withColumns(
+    is_new = F.col(HELD).isNull() | F.col(_MOVES)
+    says_more = is_new & ~F.col(_SHOWN_AGAIN)
+    spanned = _with_shown_again(counted, schema, snapshots=snapshots).withColumns(
         {
             EARLIEST: F.min(F.when(says_more, F.col(EARLIEST))).over(of_key),
             LATEST: F.max(F.when(says_more, F.col(LATEST))).over(of_key),
             SHOWN_APART: F.max(says_more & F.col(SHOWN_APART)).over(of_key),
         }
     )
-    reopened = F.when(F.col(HELD).isNull(), F.col(REBUILDS) | (says_more & F.col(_REOPENS)))
-    needs = F.coalesce(reopened, F.col(REBUILDS) | _is_split(schema), F.lit(False))
-    return spanned.withColumn(REBUILDS, needs).drop(_COVERING, _SHOWN_AGAIN, _REOPENS, EARLIEST, LATEST, SHOWN_APART)
+    reopened = F.col(REBUILDS) | (says_more & F.col(REOPENS))
+    needs = F.coalesce(reopened | (F.col(HELD).isNotNull() & _is_split(schema)), F.lit(False))
+    return spanned.withColumn(REBUILDS, needs).drop(_MOVES, _SHOWN_AGAIN, REOPENS, EARLIEST, LATEST, SHOWN_APART)
+
+
+def _with_shown_again(counted: DataFrame, schema: EntitySchema, *, snapshots: bool) -> DataFrame:
+    """The rows with whether they are rows of a snapshot that merely show again what is held. Grain: unchanged."""
+    if not snapshots:
+        return counted.withColumn(_SHOWN_AGAIN, F.lit(False))
+    # of versions that start at one instant, the last one of the source's chain covers what comes after
+    in_chain = (F.col(AT), F.col(HELD).isNull(), F.col(HELD)[SOURCE_EFFECTIVE_TO].asc_nulls_last())
+    by_source = Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(*in_chain)
+    version = F.when(F.col(HELD).isNotNull(), F.struct(*map(col, _OF_VERSION)))
+    covering = F.last(version, ignorenulls=True).over(by_source.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    return counted.withColumn(_COVERING, covering).withColumn(_SHOWN_AGAIN, _is_shown_again(schema)).drop(_COVERING)
 
 
 def _is_shown_again(schema: EntitySchema) -> Column:
-    """Whether a new statement repeats the state of the version it falls into, and comes after the statement that opened it."""
+    """Whether a new snapshot row repeats the state of the version it falls into, and comes after the statement that opened it."""
     held = F.col(_COVERING)
-    same_statement = (F.col(STATEMENT_HASH) == held[STATEMENT_HASH]) & (F.col(AT) == held[EFFECTIVE_FROM])
     same_state = is_snapshot() & (F.col(ATTR_HASH) == held[ATTR_HASH])
     same_rank = (F.col(RANK) == held[RANK]) & F.col(SEQUENCE).eqNullSafe(held[SEQUENCE])
     later_file = F.col(SOURCE_FILE) > held[SOURCE_FILE]
     comes_after = (F.col(AT) > held[EFFECTIVE_FROM]) | (same_rank & later_file)
-    copy = same_statement & (F.col(SOURCE_FILE) >= held[SOURCE_FILE])
     says_all = (F.size(held[INHERITED]) == 0) & ~held[IS_DELETED] & F.lit(not schema.untracked and not schema.propagate)
-    return F.coalesce(F.col(HELD).isNull() & (copy | (same_state & comes_after)) & says_all, F.lit(False))
+    return F.coalesce(F.col(HELD).isNull() & same_state & comes_after & says_all, F.lit(False))
 
 
 def _is_split(schema: EntitySchema) -> Column:
     """Of a held version: whether something new falls between what it has absorbed, or before a delete that followed from its source."""
-    touched = (F.col(EFFECTIVE_FROM) <= F.col(LATEST)) & (F.col(LAST_EVENT_TS) >= F.col(EARLIEST))
-    falls_between = touched & (F.col(SEEN_COUNT) > 1)
+    held_until = F.col(HELD)[LAST_EVENT_TS]
+    touched = (F.col(AT) <= F.col(LATEST)) & (held_until >= F.col(EARLIEST))
+    falls_between = touched & (F.col(HELD)[SEEN_COUNT] > 1)
     comes_back = F.col(SHOWN_APART) & F.col(IS_DELETED)
-    deleted_by_source = F.col(OP).isin(TRUNCATE, ABSENT) & (F.col(EFFECTIVE_FROM) >= F.col(EARLIEST))
-    inherits_again = F.col(EARLIEST) <= F.col(LAST_EVENT_TS) if schema.propagate else F.lit(False)
+    deleted_by_source = F.col(OP).isin(TRUNCATE, ABSENT) & (F.col(AT) >= F.col(EARLIEST))
+    inherits_again = F.col(EARLIEST) <= held_until if schema.propagate else F.lit(False)
     return falls_between | comes_back | deleted_by_source | inherits_again
 
 
@@ -204,11 +216,15 @@ def _as_statements(concerned: DataFrame, source_level: Sequence[SourceLevel], sc
     working = {
         AT: F.col(EFFECTIVE_FROM),
         SPEAKS: F.lit(True),
+        EARLIEST: F.col(EFFECTIVE_FROM),
+        LATEST: F.col(EFFECTIVE_FROM),
+        SHOWN_APART: F.lit(False),
         SETTLED: settled,
         HELD: F.struct(*(col(name) for name in changing_columns(schema))),
         REBUILDS: _no_facts(schema) & F.coalesce(_may_be_deleted(source_level), F.lit(False)),
     }
-    return concerned.withColumns(working).drop(*SPAN)
+    recomputed = (EFFECTIVE_TO, IS_CURRENT, SOURCE_EFFECTIVE_TO, IS_SOURCE_CURRENT, CORRECTS)
+    return concerned.withColumns(working).drop(*(name for name in SPAN if name not in working), *recomputed)
 
 
 def _arriving(new: DataFrame, before: EvidenceState, source_level: Sequence[SourceLevel], known: Sequence[str]) -> DataFrame:
@@ -228,18 +244,20 @@ def _arriving(new: DataFrame, before: EvidenceState, source_level: Sequence[Sour
         EARLIEST: F.least(F.col(EVENT_TS), shown_at),
         LATEST: F.greatest(F.col(EVENT_TS), shown_at),
         SHOWN_APART: F.coalesce(shown_at.isNotNull(), F.lit(False)),
-        _REOPENS: F.coalesce(reopens(before), F.lit(False)),
+        REOPENS: F.coalesce(reopens(before), F.lit(False)),
         REBUILDS: F.coalesce(deleted, F.lit(False)),
     }
-    needed = {*known, LOAD_TYPE, AT, SPEAKS, REBUILDS, _REOPENS} - {*SPAN, ASSERTED, FEED} | {EARLIEST, LATEST, SHOWN_APART}
+    needed = {*known} - {*SPAN, ASSERTED, FEED} | {LOAD_TYPE, AT, SPEAKS, REBUILDS, REOPENS, EARLIEST, LATEST, SHOWN_APART}
     timed = new.withColumns(seen)
     return timed.drop(*(name for name in timed.columns if name not in needed))
 
 
 def _counted_once(together: DataFrame) -> DataFrame:
-    """Copies of a statement counted with it. Grain: one row per statement."""
+    """Copies of a statement counted with it, with whether they may move it in its order. Grain: one row per statement."""
     arrival = in_arrival(BK, STATEMENT_HASH, AT)
     same = all_of(arrival)
+    held_file = F.first(F.when(F.col(HELD).isNotNull(), F.col(SOURCE_FILE)), ignorenulls=True).over(same)
+    is_copy = F.col(HELD).isNull() & held_file.isNotNull()
     counted = together.withColumns(
         {
             "__karat_arrival": F.row_number().over(arrival),
@@ -248,6 +266,9 @@ def _counted_once(together: DataFrame) -> DataFrame:
             SEEN_COUNT: F.sum(SEEN_COUNT).over(same),
             ORDER_FILE: F.min(SOURCE_FILE).over(same),
             REBUILDS: F.max(REBUILDS).over(same),
+            REOPENS: F.max(REOPENS).over(same),
+            # of versions of one instant the file decides; and the one that counts now may say other things of those it absorbed
+            _MOVES: is_copy | F.coalesce(F.min(SOURCE_FILE).over(same) < held_file, F.lit(False)),
             # clocks may run back: a copy that counts as the first one stands for the held version all the same
             **{name: F.first(name, ignorenulls=True).over(same) for name in (HELD, SETTLED)},
         }

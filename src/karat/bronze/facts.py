@@ -26,6 +26,7 @@ from karat.temporal.columns import (
     col,
 )
 from karat.temporal.entity_schema import EntitySchema
+from karat.temporal.riding import unpacked
 from karat.temporal.windows import all_of
 
 
@@ -58,7 +59,7 @@ def facts(statements: DataFrame, schema: EntitySchema, carried: Names = ()) -> D
     is_the_fact = F.row_number().over(tellings) == 1
     no_time = F.lit(None).cast("timestamp")
     no_flag = F.lit(None).cast("boolean")
-    return first.withColumns(
+    placed = first.withColumns(
         {
             CORRECTS: F.when(~is_the_fact, the_fact),
             EFFECTIVE_FROM: F.col(AT),
@@ -67,4 +68,5 @@ def facts(statements: DataFrame, schema: EntitySchema, carried: Names = ()) -> D
             IS_CURRENT: no_flag,
             IS_SOURCE_CURRENT: no_flag,
         }
-    ).selectExpr(*timeline_columns(schema), *carried)
+    )
+    return unpacked(placed).selectExpr(*timeline_columns(schema), *carried)

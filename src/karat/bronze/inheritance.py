@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from karat.temporal.columns import AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, STATEMENT_HASH, quoted
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql, literal
-from karat.temporal.statements import SPEAKS
+from karat.temporal.statements import SPEAKS, takes_part
 from karat.temporal.whose import WHOSE, WHOSE_BY_ATTRIBUTE, said, says_all
 
 FILL = "__karat_fill"
@@ -41,6 +41,11 @@ def with_inheritance(statements: DataFrame, schema: EntitySchema, fill: Column, 
 def leaves_something_unsaid(schema: EntitySchema) -> Column:
     """Whether the statement is silent on any attribute."""
     return ~F.expr(says_all(schema.attributes))
+
+
+def leaves_unsaid(schema: EntitySchema) -> Column:
+    """Whether a statement about a key that takes part is silent on any attribute: a partial, or a delete."""
+    return leaves_something_unsaid(schema) & takes_part()
 
 
 def nobodys_word() -> Column:

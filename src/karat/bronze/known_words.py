@@ -52,12 +52,12 @@ def stands_for_all(schema: EntitySchema, before: EvidenceState) -> Column:
     return (F.col(SEEN_COUNT) == 1) & (F.col(IS_DELETED) | told)
 
 
-def heard_from(schema: EntitySchema) -> Column:
-    """Of a held version: a time before which nothing its source said can be heard any more by whoever comes after; null if there is none.
+def heard_from() -> Column:
+    """Of a held version: a time before which whoever comes after hears nothing of its source but what arrived after the version.
 
-    What it has from its own source was the last word on it when the version arrived, and is unless a later one has arrived since.
+    What the version inherits was the last word on it when it arrived, and what it does not know nobody had said by then.
     """
-    return F.expr(f"CASE WHEN {IS_DELETED} THEN {EFFECTIVE_FROM} WHEN {_tells_own_words(schema)} THEN {_FIRST_WORD} END")
+    return F.expr(f"if({IS_DELETED}, {EFFECTIVE_FROM}, {_FIRST_WORD})")
 
 
 def as_assertions(held: DataFrame, schema: EntitySchema) -> DataFrame:

@@ -8,12 +8,14 @@ timeline    what the batch changes, one commit
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.advance import catch_up
 from karat.bronze.batch_stats import BatchStats, batch_stats
+from karat.bronze.concerned import concerned_by
 from karat.bronze.context import StageContext, position_after, prepared, stage_context
 from karat.bronze.feeds import News, read_feeds
 from karat.bronze.identity import HASH_FORMAT, with_identity
@@ -72,10 +74,12 @@ def load_batch(batch: DataFrame, news: News, context: StageContext) -> tuple[Row
     source_level = (*stats.truncates, *(each.source_level for each in complete))
     position = position_after(stats, source_level, news.entries(context.position), context)
     admitted = _admitted(batch, complete, context)
-    with with_unsaid_filled_in(admitted, stats, context, source_level=bool(source_level)) as rows:
+    before = replace(context.before, shows_apart=context.before.shows_apart | stats.shows_apart)
+    with concerned_by(admitted, before, context) as concerned:
+        rows = with_unsaid_filled_in(admitted, stats, concerned, context)
         landed = context.tables.append(rows, context.entity.assertions, context.commit(**position)).inserted - len(complete)
-    _check_balance(stats, landed)
-    _, followed = catch_up(context.refreshed())
+        _check_balance(stats, landed)
+        _, followed = catch_up(context.refreshed(), concerned)
     counts = Rows(stats.read, landed, stats.copies, stats.refused, stats.ignored, **_changed(followed))
     return counts, (*drift.notes, *context.progress.notes(stats.watched)), news
 

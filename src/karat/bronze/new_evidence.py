@@ -8,7 +8,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from karat.bronze.inheritance import leaves_unsaid
 from karat.temporal.columns import ABSENT, BK, EVENT_TS, FEED, IS_DELETED, OP, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
+from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros, moment
 from karat.temporal.statements import is_snapshot
 
@@ -16,7 +18,11 @@ EARLIEST, LATEST = "__karat_earliest", "__karat_latest"
 """Working: the span of time in which a key's new statements lie."""
 SHOWN_APART, SHOWN_BY, _SHOWERS = "__karat_shown_apart", "__karat_shown_by", "__karat_showers"
 _LAST_SAID, _OF_SOURCES, _SNAPSHOTS = "__karat_last_said", "__karat_of_sources", "__karat_snapshots"
-SPAN: Final = (EARLIEST, LATEST, _LAST_SAID, SHOWN_APART, SHOWN_BY, _SHOWERS, _OF_SOURCES, _SNAPSHOTS)
+SILENT: Final = "__karat_silent"
+"""Working: whether a new statement about the key leaves something unsaid."""
+REOPENS: Final = "__karat_reopens"
+"""Working: whether a new statement may change what an older one about its whole source, or a snapshot, did to its key."""
+SPAN: Final = (EARLIEST, LATEST, _LAST_SAID, SHOWN_APART, SHOWN_BY, _SHOWERS, _OF_SOURCES, _SNAPSHOTS, SILENT, REOPENS)
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,8 @@ class EvidenceState:
     """Source to the last arrival before the batch in which it last spoke of a time it had reached before; None: unknown."""
     snapshots: bool = True
     """Whether there may be rows of snapshots among the statements."""
+    arrivals_in_order: bool = False
+    """Whether every batch is known to have come at a later time than those before it: clocks may run back."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +67,8 @@ class NewEvidence:
     """Whether rows of snapshots are among it."""
 
 
-def spans(new: DataFrame) -> DataFrame:
-    """When the new statements about each key lie, and which complete snapshots show it.
+def spans(new: DataFrame, before: EvidenceState, schema: EntitySchema) -> DataFrame:
+    """When the new statements about each key lie, which complete snapshots show it, and what it takes to fill them in.
 
     Grain: one row per key, and one without a key for the statements about whole sources.
     """
@@ -76,6 +84,8 @@ def spans(new: DataFrame) -> DataFrame:
         _SHOWERS: F.collect_set(F.when(apart, F.col(SOURCE_SYSTEM))),
         _OF_SOURCES: F.collect_set(source_level),
         _SNAPSHOTS: F.max(is_snapshot()),
+        SILENT: F.max(leaves_unsaid(schema)),
+        REOPENS: F.max(F.coalesce(reopens(before), F.lit(False))),
     }
     counted = new.where(F.col(TIME_BASIS).isNotNull())
     return counted.groupBy(SK).agg(*(value.alias(name) for name, value in found.items()))

@@ -105,13 +105,19 @@ def timeline_spec(schema: EntitySchema) -> TableSpec:
     columns = timeline_schema(schema).names
     if schema.is_transaction:
         return TableSpec(columns, identity)
-    return TableSpec(columns, identity, c.EFFECTIVE_FROM, c.EFFECTIVE_TO, c.SOURCE_EFFECTIVE_TO)
+    return TableSpec(columns, identity, c.EFFECTIVE_FROM, c.EFFECTIVE_TO, c.SOURCE_EFFECTIVE_TO, chain=(c.SK, c.SOURCE_SYSTEM))
 
 
 def changing_columns(schema: EntitySchema) -> tuple[str, ...]:
     """The columns of a version that may change while it stays the same version."""
     ends = (c.EFFECTIVE_TO, c.IS_CURRENT, c.SOURCE_EFFECTIVE_TO, c.IS_SOURCE_CURRENT, c.CORRECTS)
     return (*ends, c.INHERITED, *SIGHTINGS, *sorted(schema.untracked))
+
+
+def riding_columns(schema: EntitySchema) -> frozenset[str]:
+    """The columns of a version that no order and no comparison of statements looks at."""
+    attributes = schema.attributes.keys() - schema.untracked
+    return frozenset({*schema.key, *attributes, c.SK, c.SOURCE_TYPE, c.SOURCE_PATH, c.ENTITY_TYPE, c.HASH_VERSION})
 
 
 def assertion_columns(schema: EntitySchema) -> list[Sql]:

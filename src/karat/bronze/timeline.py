@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import leaves_something_unsaid, with_inheritance
-from karat.bronze.schema import HELD, OPENS, REBUILDS, timeline_columns
+from karat.bronze.schema import HELD, OPENS, REBUILDS, riding_columns, timeline_columns
 from karat.temporal.columns import (
     AT,
     ATTR_HASH,
@@ -42,6 +42,7 @@ from karat.temporal.columns import (
 )
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.order import in_place, in_place_by_source
+from karat.temporal.riding import packed, unpacked
 from karat.temporal.statements import FOLLOWS, ROLE, is_snapshot, statements
 from karat.temporal.windows import all_of, before
 
@@ -58,9 +59,10 @@ def timeline(assertions: DataFrame, schema: EntitySchema, *, source_level: bool 
 
     `source_level` says whether there may be statements about whole sources among the assertions.
     """
-    told = statements(assertions, schema, source_level=source_level)
     if schema.propagate or source_level:
-        told = told.transform(_reconstructed, schema)
+        told = statements(assertions, schema, source_level=source_level).transform(_reconstructed, schema)
+    else:
+        told = statements(packed(assertions, riding_columns(schema)), schema, source_level=False)
     if schema.is_transaction:
         return facts(told, schema)
     return versions(told.withColumn(SETTLED, F.lit(None).cast("timestamp")), schema)
@@ -75,7 +77,8 @@ def versions(told: DataFrame, schema: EntitySchema, carried: Names = (), *, snap
     opened = Window.partitionBy(BK, OPENS).orderBy(PLACE)
     by_source = Window.partitionBy(BK, OPENS, SOURCE_SYSTEM).orderBy(PLACE) if len(schema.sources) > 1 else opened
     return (
-        told.transform(with_versions if snapshots else _with_versions_of_events, schema)
+        packed(told, riding_columns(schema))
+        .transform(with_versions if snapshots else _with_versions_of_events, schema)
         .transform(opening_statements, schema)
         .withColumns(
             {
@@ -87,6 +90,7 @@ def versions(told: DataFrame, schema: EntitySchema, carried: Names = (), *, snap
                 CORRECTS: F.lit(None).cast("binary"),
             }
         )
+        .transform(unpacked)
         .selectExpr(*timeline_columns(schema), *carried)
     )
 

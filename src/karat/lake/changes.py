@@ -1,4 +1,10 @@
-"""A difference, counted and then written in one commit: an append where all of it is new, else a MERGE by full identity."""
+"""A difference, counted and then written in one commit.
+
+append        nothing that is held changes
+replacement   every held row that changes or goes leaves its place to a row that is written: to the one of the same identity,
+              or to one of the same chain whose period overlaps; held rows are searched by these few columns
+MERGE         a row goes and no written row takes its time; held rows are searched and compared whole
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +17,7 @@ from karat.config.names import TableName
 from karat.lake.delta import DeltaTables
 from karat.lake.tables import SOURCE, TARGET, Merge
 from karat.state.commits import Commit, Written
-from karat.temporal.changes import DELETE, INSERT, UPDATE, WAS_HELD_UNTIL, TableSpec, same_on
+from karat.temporal.changes import DELETE, INSERT, UPDATE, WAS_HELD_UNTIL, TableSpec, overlapping, same_on
 from karat.temporal.columns import ACTION, col, quoted
 from karat.temporal.moments import from_micros, micros_of
 from karat.temporal.sql import Sql, every
@@ -36,6 +42,11 @@ class ChangeSet:
         """Whether nothing differs."""
         return not any(self.counts.get(action) for action in (INSERT, UPDATE, DELETE))
 
+    @property
+    def written(self) -> Written:
+        """What the table gains, changes and loses with it."""
+        return Written(*(self.counts.get(action, 0) for action in (INSERT, UPDATE, DELETE)))
+
 
 def change_set(rows: DataFrame, spec: TableSpec) -> ChangeSet:
     """The change, counted in one job; `rows` should be materialized, because they are read again when they are written."""
@@ -53,12 +64,44 @@ def write(changes: ChangeSet, into: TableName, tables: DeltaTables, commit: Comm
     if changes.is_empty:
         return Written()
     if changes.counts.keys() == {INSERT}:
-        return tables.append(changes.rows.drop(ACTION, WAS_HELD_UNTIL), into, commit)
+        return tables.append(_put(changes), into, commit)
+    if _replaces_what_goes(changes):
+        tables.replace(_put(changes), every([*_bounds(changes), _is_replaced(changes.spec)]), into, commit)
+        return changes.written
     spec = changes.spec
     updated = [name for name in spec.columns if name not in spec.identity]
     same = every([*_bounds(changes), *(same_on(name) for name in spec.identity)])
     merge = Merge(changes.rows.drop(WAS_HELD_UNTIL), same, ACTION, updated, spec.columns, deletes=True)
     return tables.merge(merge, into, commit)
+
+
+def _put(changes: ChangeSet) -> DataFrame:
+    """The rows that are in the table afterwards."""
+    return changes.rows.where(F.col(ACTION) != DELETE).select(*map(col, changes.spec.columns))
+
+
+def _replaces_what_goes(changes: ChangeSet) -> bool:
+    """Whether every row that goes leaves its time to a row that is written; asked of the rows only if some go."""
+    if not changes.counts.get(DELETE):
+        return True
+    spec = changes.spec
+    if not spec.chain or spec.start is None or spec.closed_at is None:
+        return False
+    periods = [*map(col, spec.chain), col(spec.start)]
+    gone = changes.rows.where(F.col(ACTION) == DELETE).select(*periods, WAS_HELD_UNTIL).alias(TARGET)
+    put = changes.rows.where(F.col(ACTION) != DELETE).select(*periods, col(spec.closed_at)).alias(SOURCE)
+    overlap = overlapping(spec, f"{SOURCE}.{quoted(spec.closed_at)}", f"{TARGET}.{WAS_HELD_UNTIL}")
+    return gone.join(put, F.expr(overlap), "left_anti").isEmpty()
+
+
+def _is_replaced(spec: TableSpec) -> Sql:
+    """Whether a held row is replaced by a written one: it is the same row, or one whose time the written row takes."""
+    same = every(same_on(name) for name in spec.identity)
+    if not spec.chain or spec.closed_at is None:
+        return same
+    ends = (f"{side}.{quoted(spec.closed_at)}" for side in (SOURCE, TARGET))
+    rest = every(same_on(name) for name in spec.identity if name not in spec.chain)
+    return every([*(same_on(name) for name in spec.chain), f"(({rest}) OR ({overlapping(spec, *ends)}))"])
 
 
 def replacing_keys(fresh: DataFrame, keys: DataFrame, spec: TableSpec) -> Merge:

@@ -13,8 +13,11 @@ from karat.lake.materialized import STAGING
 from karat.lake.session import with_required_settings
 from karat.state.commits import Commit
 
-NO_SECOND_COPY: Final = {"spark.databricks.delta.merge.materializeSource": "none"}
-"""Delta would copy the rows of a merge before it reads them twice. Karat writes staged rows, which stay as they are."""
+NO_SECOND_COPY: Final = {
+    "spark.databricks.delta.merge.materializeSource": "none",
+    "spark.databricks.delta.insertReplaceOnOrUsing.materializeSource": "none",
+}
+"""Delta would copy the rows of such a write before it reads them twice. Karat writes staged rows, which stay as they are."""
 
 
 @dataclass(frozen=True)

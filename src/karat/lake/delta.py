@@ -120,6 +120,13 @@ class DeltaTables:
         """The content replaced in one commit; the schema stays."""
         return self._write(rows, table, commit, "overwrite")
 
+    def replace(self, rows: DataFrame, where: str, table: TableName, commit: Commit) -> Written:
+        """Rows added, and in the same commit the held rows removed that meet the condition with any of them.
+
+        In the condition the sides are called `TARGET` and `SOURCE`.
+        """
+        return self._write(rows, table, commit, "overwrite", {"replaceOn": where, "targetAlias": TARGET})
+
     def merge(self, merge: Merge, into: TableName, commit: Commit) -> Written:
         """One MERGE, one commit; Delta itself makes none when no row is touched."""
         builder = self._table(into).alias(TARGET).merge(merge.rows.alias(SOURCE), merge.on)

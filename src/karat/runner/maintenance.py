@@ -11,8 +11,11 @@ from karat.config.names import TableName
 from karat.config.resolved import Belief, Entity
 from karat.lake.context import RunContext
 from karat.lake.delta import DeltaTables
+from karat.lake.materialized import leftovers, remove_leftovers
 from karat.temporal.columns import BK
 
+LEFT_BEHIND = 24
+"""Hours after which nobody needs staged rows any more: no stage takes that long."""
 SMALL_FILE = 32 * 1024 * 1024
 """Files below this are worth joining."""
 
@@ -60,6 +63,18 @@ def maintain(of: Entity | Belief, run: RunContext, *, retention_hours: int) -> l
         files, size = tables.extent(name)
         done.append(Chore(chore.table, files, size, chore.actions, done=True))
     return done
+
+
+def staging_chores(tables: DeltaTables, *, apply: bool) -> list[Chore]:
+    """Staged rows that killed processes left behind: one chore, none where there are no such rows."""
+    found = leftovers(tables.session, LEFT_BEHIND)
+    if not found.folders:
+        return []
+    if apply:
+        remove_leftovers(tables.session, found)
+    sets = "set" if len(found.folders) == 1 else "sets"
+    action = f"remove {len(found.folders)} {sets} of staged rows that ended processes left"
+    return [Chore("_staging", found.files, found.bytes, (action,), done=apply)]
 
 
 def rebuild(of: Entity | Belief, run: RunContext) -> None:

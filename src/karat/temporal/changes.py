@@ -40,6 +40,8 @@ class TableSpec:
     """The end by which rows are kept apart in the table's layout; null for live rows."""
     unread: Names = ()
     """Columns that another column stands for: where that one is the same, so are they."""
+    chain: Names = ()
+    """Columns that name a chain: of the rows of one, the periods from `start` to `closed_at` do not overlap."""
 
     @property
     def key(self) -> str:
@@ -69,6 +71,16 @@ def as_inserts(fresh: DataFrame, spec: TableSpec) -> DataFrame:
     """The rows as inserts, for a table that holds nothing yet. Grain: unchanged."""
     nothing = f"CAST(NULL AS TIMESTAMP) AS {WAS_HELD_UNTIL}"
     return fresh.selectExpr(*map(quoted, spec.columns), f"'{INSERT}' AS {ACTION}", nothing)
+
+
+def overlapping(spec: TableSpec, new_end: Sql, held_end: Sql) -> Sql:
+    """Whether both sides are of one chain and their periods overlap; an end that is null is open."""
+    if spec.start is None:
+        return "false"
+    held, new = (f"{side}.{quoted(spec.start)}" for side in (TARGET, SOURCE))
+    starts_within = f"({new_end} IS NULL OR {held} < {new_end})"
+    ends_after = f"({held_end} IS NULL OR {held_end} > {new})"
+    return every([*(same_on(name) for name in spec.chain), starts_within, ends_after])
 
 
 def _joined_on(spec: TableSpec) -> Sql:

@@ -10,7 +10,7 @@ Each tiebreaker has its reason:
     statement hash                  and whatever is left is at least always the same
 """
 
-from pyspark.sql import Column, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from karat.temporal.columns import (
@@ -32,17 +32,25 @@ from karat.temporal.columns import (
 ORDER_FILE: str = "__karat_order_file"
 """Working: the first name among the files that brought copies of a statement, so that arrival does not decide its place."""
 
+SEQUENCE_ORDER: str = "__karat_sequence_order"
+"""Working: the sequence as something to sort by. A column of its own, so that Spark sees that all windows have one order."""
+
 _NUMBER = r"^-?[0-9]{1,38}(\.[0-9]+)?$"
 _BORDERS = r"(?<=[0-9])(?=[^0-9])|(?<=[^0-9])(?=[0-9])"
 _WIDTH = 40
 
 
-def chronological(*partition: str) -> WindowSpec:
-    """The order above, within the partition."""
-    return Window.partitionBy(*partition).orderBy(
+def in_their_order(rows: DataFrame) -> DataFrame:
+    """The statements about each entity with `PLACE`, their number in its order. Grain: unchanged."""
+    return rows.withColumn(SEQUENCE_ORDER, sequence_order(F.col(SEQUENCE))).withColumn(PLACE, F.row_number().over(in_place()))
+
+
+def in_place() -> WindowSpec:
+    """An entity's statements in their order, as `PLACE` numbers them."""
+    return Window.partitionBy(BK).orderBy(
         F.col(AT).asc(),
         F.col(RANK).desc(),
-        sequence_order(F.col(SEQUENCE)).asc(),
+        F.col(SEQUENCE_ORDER).asc(),
         F.col(IS_DELETED).asc(),
         F.col(ORDER_FILE).asc_nulls_last(),
         F.col(RUN_ID).asc_nulls_last(),
@@ -56,11 +64,6 @@ def in_arrival(*partition: str) -> WindowSpec:
     return Window.partitionBy(*partition).orderBy(
         F.col(INGEST_TS).asc(), F.col(RUN_ID).asc(), F.col(SOURCE_FILE).asc_nulls_last(), F.col(RECORD_HASH).asc()
     )
-
-
-def in_place() -> WindowSpec:
-    """An entity's statements in their order."""
-    return Window.partitionBy(BK).orderBy(PLACE)
 
 
 def in_place_by_source(sources: Names) -> WindowSpec:

@@ -28,7 +28,6 @@ from karat.temporal.columns import (
     LAST_SEEN,
     LOAD_TYPE,
     OP,
-    PLACE,
     SEEN_COUNT,
     SK,
     SNAPSHOT_TS,
@@ -40,7 +39,7 @@ from karat.temporal.columns import (
     col,
 )
 from karat.temporal.entity_schema import EntitySchema
-from karat.temporal.order import ORDER_FILE, chronological, in_arrival, in_place_by_source
+from karat.temporal.order import ORDER_FILE, in_arrival, in_place_by_source, in_their_order
 from karat.temporal.windows import all_of, before
 
 ROLE: Final = "__karat_role"
@@ -97,7 +96,7 @@ def in_order(about_keys: DataFrame, of_sources: DataFrame | None, schema: Entity
     """
     said = about_keys.withColumn(ROLE, F.lit(SAID))
     if schema.is_transaction or (of_sources is None and not presence):
-        return said.withColumn(PLACE, F.row_number().over(chronological(BK)))
+        return in_their_order(said)
     if of_sources is not None:
         said = with_deletes_that_follow(said, of_sources, schema)
     if presence:
@@ -150,12 +149,17 @@ def with_presence(about_keys: DataFrame) -> DataFrame:
 
 def without_void(about_keys: DataFrame, schema: EntitySchema, *, presence: bool = True) -> DataFrame:
     """The statements that have an effect, in their order; a delete that only follows must find its key live before it."""
-    used = about_keys.withColumn(PLACE, F.row_number().over(chronological(BK)))
+    used = in_their_order(about_keys)
     if presence:
         used = used.withColumn(_HOLDS, _brings_back(schema)).where(F.col(_HOLDS))
     was_deleted = F.lag(IS_DELETED).over(in_place_by_source(schema.sources))
     holds = (F.col(ROLE) != FOLLOWS) | F.coalesce(~was_deleted, F.lit(False))
     return used.withColumn(_HOLDS, holds).where(F.col(_HOLDS)).drop(_HOLDS)
+
+
+def takes_part() -> Column:
+    """Whether a row is a statement about a key, in an entity that has a timeline."""
+    return F.col(BK).isNotNull() & F.col(TIME_BASIS).isNotNull()
 
 
 def is_snapshot() -> Column:

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,21 @@ def test_lazy_sightings_are_left_for_maintenance(folder: Path, spark: SparkSessi
     assert held(folder, "bronze.customer", "status", "seen_count", where="status = 'Late'") == [("Late", 2)]
     assert project.verify("customer").equal
     assert project.run().stages[0].status == "unchanged"
+
+
+def test_maintenance_removes_staged_rows_that_a_killed_process_left(folder: Path, spark: SparkSession) -> None:
+    project = Project.open(folder, spark=spark)
+    staging = folder / "lake" / "_staging"
+    for name, hours in (("left", 25), ("running", 1)):
+        rows = staging / name / "staged"
+        spark.range(3).coalesce(1).write.parquet(str(rows))
+        for file in rows.glob("*.parquet"):
+            os.utime(file, (time.time() - hours * 3600,) * 2)
+    planned = project.maintain("dry-run")[-1]
+    assert (planned.table, planned.files, planned.done) == ("_staging", 1, False)
+    assert project.maintain("apply")[-1].actions == ("remove 1 set of staged rows that ended processes left",)
+    assert [path.name for path in staging.iterdir()] == ["running"]
+    shutil.rmtree(staging / "running")
 
 
 def test_verify_names_what_was_tampered_with_and_rebuilding_mends_it(folder: Path, spark: SparkSession) -> None:

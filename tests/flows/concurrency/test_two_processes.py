@@ -70,6 +70,16 @@ def begun(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, news: l
     return folder
 
 
+@pytest.fixture(scope="module")
+def starts(begun: Path, spark: SparkSession, news: list[Batch]) -> tuple[Path, Path]:
+    """The project that has begun; and after it has heard two more batches, one after the other."""
+    folder = Path(shutil.copytree(begun, begun.with_name("undisturbed")))
+    for batch in news[1:3]:
+        _deliver(folder, batch)
+        assert Project.open(folder, spark).run().ok
+    return begun, folder
+
+
 def test_each_commit_is_made_once_whoever_is_killed(begun: Path, spark: SparkSession, tmp_path: Path, news: list[Batch]) -> None:
     dice = random.Random(f"{SEED} kills")  # noqa: S311
     folder = Path(shutil.copytree(begun, tmp_path / "project"))
@@ -82,17 +92,18 @@ def test_each_commit_is_made_once_whoever_is_killed(begun: Path, spark: SparkSes
     assert on_record(evidence) == delivered(news)
     assert differences(table_rows(folder, "bronze.customer"), timeline(evidence, _schema()), {"sk"}) == []
     succeeds(folder, "verify")
-    undisturbed = _project(tmp_path / "undisturbed")
+    at_once = _project(tmp_path / "at_once")
     for batch in news:
-        _deliver(undisturbed, batch)
-    assert Project.open(undisturbed, spark).run().ok
-    _are_equal(folder, undisturbed)
+        _deliver(at_once, batch)
+    assert Project.open(at_once, spark).run().ok
+    _are_equal(folder, at_once)
 
 
 @pytest.mark.parametrize("table", PAUSED_AT)
 def test_a_run_that_pauses_while_another_passes_starts_again_from_what_is_there(
-    begun: Path, spark: SparkSession, tmp_path: Path, news: list[Batch], table: str
+    starts: tuple[Path, Path], spark: SparkSession, tmp_path: Path, news: list[Batch], table: str
 ) -> None:
+    begun, undisturbed = starts
     folder = Path(shutil.copytree(begun, tmp_path / "project"))
     _deliver(folder, news[1])
     with script(folder, "tests.support.paused_run", table) as paused:
@@ -108,10 +119,6 @@ def test_a_run_that_pauses_while_another_passes_starts_again_from_what_is_there(
     for name in ("customer", "silver.customer"):
         found = project.verify(name)
         assert found.equal, (found.counts, found.differences)
-    undisturbed = Path(shutil.copytree(begun, tmp_path / "undisturbed"))
-    for batch in news[1:3]:
-        _deliver(undisturbed, batch)
-        assert Project.open(undisturbed, spark).run().ok
     _are_equal(folder, undisturbed)
 
 
