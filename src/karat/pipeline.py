@@ -39,5 +39,5 @@ def run(stages: Plan, context: RunContext, sink: Sink) -> Ended:
     Raises `SetupError` before anything starts when the session forbids a setting on which hashes depend.
     """
     context.tables()
-    control_tables = [stage.table.books for stage in stages.stages if isinstance(stage, Curate)]
-    return execute(stages, replace(context, recorded=read_control(context, control_tables)), sink)
+    control_tables = [stage.table.audit_tables for stage in stages.stages if isinstance(stage, Curate)]
+    return execute(stages, replace(context, control=read_control(context, control_tables)), sink)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.config.names import TableName
-from karat.config.resolved import CuratedTable, CurationBooks, OrderBy
+from karat.config.resolved import AuditTables, CuratedTable, OrderBy
 from karat.curation.hash_columns import with_key_hash, with_state_hash
 from karat.temporal.columns import ACTION, DIFF_HASH, MATCH_KEY, MATCH_START, MATCH_STATE, PK_HASH, REASON, START, col
 from karat.temporal.hashing import hash_of
@@ -33,7 +33,7 @@ _PLAIN = CuratedTable(
     effective_from="ts",
     add_columns=False,
     open_end=datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC),
-    books=CurationBooks(TableName("silver", "control"), TableName("silver", "audit")),
+    audit_tables=AuditTables(TableName("silver", "control"), TableName("silver", "audit")),
 )
 
 

@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 
 from karat.belief.candidates import FIRST_NEW
 from karat.belief.relevance import relevant_since
-from karat.temporal.columns import ABSENT, BATCH_SEQ, BK, EVENT_TS, FEED, OP, SNAPSHOT_TS, SOURCE_SYSTEM, Names
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros
 
 _SAYS_AT, _SAYS_OP, _SAYS_FEED, _SAYS_SNAPSHOT = "__karat_says_at", "__karat_says_op", "__karat_says_feed", "__karat_says_snapshot"
 _BEFORE, _SHOWN = "__karat_before", "__karat_shown"
-_SNAPSHOT: Names = (_SAYS_AT, _SAYS_OP, _SAYS_FEED, _SAYS_SNAPSHOT)
+_SNAPSHOT: c.Names = (_SAYS_AT, _SAYS_OP, _SAYS_FEED, _SAYS_SNAPSHOT)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def new_evidence(new: DataFrame) -> NewEvidence:
     found = new.agg(
         F.count(F.lit(1)).alias("rows"),
         F.min(F.unix_micros(_first_time())).alias("earliest"),
-        F.collect_set(F.when(F.col(BK).isNull(), F.col(SOURCE_SYSTEM))).alias("sources"),
+        F.collect_set(F.when(F.col(c.BK).isNull(), F.col(c.SOURCE_SYSTEM))).alias("sources"),
     ).collect()[0]
     earliest = None if found["earliest"] is None else from_micros(found["earliest"])
     return NewEvidence(found["rows"], earliest, sorted(found["sources"]))
@@ -46,10 +46,10 @@ def new_evidence(new: DataFrame) -> NewEvidence:
 
 def affected_keys(new: DataFrame, assertions: DataFrame, speaking_of_all: Sequence[str]) -> DataFrame:
     """The entities that new evidence is about, and the first time it speaks of. Grain: one row per key."""
-    about_keys = new.where(F.col(BK).isNotNull()).select(BK, _first_time().alias(FIRST_NEW))
+    about_keys = new.where(F.col(c.BK).isNotNull()).select(c.BK, _first_time().alias(FIRST_NEW))
     if speaking_of_all:
         about_keys = about_keys.unionByName(_in_source_level(new, assertions, speaking_of_all))
-    return about_keys.groupBy(BK).agg(F.min(FIRST_NEW).alias(FIRST_NEW))
+    return about_keys.groupBy(c.BK).agg(F.min(FIRST_NEW).alias(FIRST_NEW))
 
 
 def relevant_evidence(assertions: DataFrame, keys: DataFrame | None, schema: EntitySchema) -> DataFrame:
@@ -59,10 +59,10 @@ def relevant_evidence(assertions: DataFrame, keys: DataFrame | None, schema: Ent
     """
     if keys is None:
         return assertions.withColumn(FIRST_NEW, F.lit(None).cast("timestamp"))
-    about_keys = assertions.where(F.col(BK).isNotNull()).join(keys, BK, "inner")
+    about_keys = assertions.where(F.col(c.BK).isNotNull()).join(keys, c.BK, "inner")
     if not schema.is_transaction:
         about_keys = relevant_since(about_keys, schema, F.col(FIRST_NEW))
-    about_sources = assertions.where(F.col(BK).isNull())
+    about_sources = assertions.where(F.col(c.BK).isNull())
     return about_keys.unionByName(about_sources, allowMissingColumns=True)
 
 
@@ -71,29 +71,29 @@ def _in_source_level(new: DataFrame, assertions: DataFrame, sources: Sequence[st
 
     Such a statement changes a key that its source has a statement about by then and, if it is a snapshot, does not show.
     """
-    about_sources = new.where(F.col(BK).isNull()).select(
-        SOURCE_SYSTEM,
-        F.col(EVENT_TS).alias(_SAYS_AT),
-        F.col(OP).alias(_SAYS_OP),
-        F.col(FEED).alias(_SAYS_FEED),
-        F.col(SNAPSHOT_TS).alias(_SAYS_SNAPSHOT),
+    about_sources = new.where(F.col(c.BK).isNull()).select(
+        c.SOURCE_SYSTEM,
+        F.col(c.EVENT_TS).alias(_SAYS_AT),
+        F.col(c.OP).alias(_SAYS_OP),
+        F.col(c.FEED).alias(_SAYS_FEED),
+        F.col(c.SNAPSHOT_TS).alias(_SAYS_SNAPSHOT),
     )
-    theirs = assertions.where(F.col(BK).isNotNull() & F.col(SOURCE_SYSTEM).isin(*sources))
-    of_sources = theirs.select(BK, SOURCE_SYSTEM, FEED, SNAPSHOT_TS, _first_time().alias(FIRST_NEW))
+    theirs = assertions.where(F.col(c.BK).isNotNull() & F.col(c.SOURCE_SYSTEM).isin(*sources))
+    of_sources = theirs.select(c.BK, c.SOURCE_SYSTEM, c.FEED, c.SNAPSHOT_TS, _first_time().alias(FIRST_NEW))
     is_before = F.col(FIRST_NEW) <= F.col(_SAYS_AT)
-    same_snapshot = F.col(FEED).eqNullSafe(F.col(_SAYS_FEED)) & (F.col(SNAPSHOT_TS) == F.col(_SAYS_SNAPSHOT))
-    is_shown = (F.col(_SAYS_OP) == ABSENT) & F.coalesce(same_snapshot, F.lit(False))
-    pairs = of_sources.join(F.broadcast(about_sources.distinct()), SOURCE_SYSTEM, "inner")
-    found = pairs.groupBy(BK, SOURCE_SYSTEM, *_SNAPSHOT).agg(F.max(is_before).alias(_BEFORE), F.max(is_shown).alias(_SHOWN))
-    return found.where(F.col(_BEFORE) & ~F.col(_SHOWN)).select(BK, F.col(_SAYS_AT).alias(FIRST_NEW))
+    same_snapshot = F.col(c.FEED).eqNullSafe(F.col(_SAYS_FEED)) & (F.col(c.SNAPSHOT_TS) == F.col(_SAYS_SNAPSHOT))
+    is_shown = (F.col(_SAYS_OP) == c.ABSENT) & F.coalesce(same_snapshot, F.lit(False))
+    pairs = of_sources.join(F.broadcast(about_sources.distinct()), c.SOURCE_SYSTEM, "inner")
+    found = pairs.groupBy(c.BK, c.SOURCE_SYSTEM, *_SNAPSHOT).agg(F.max(is_before).alias(_BEFORE), F.max(is_shown).alias(_SHOWN))
+    return found.where(F.col(_BEFORE) & ~F.col(_SHOWN)).select(c.BK, F.col(_SAYS_AT).alias(FIRST_NEW))
 
 
 def between_batches(assertions: DataFrame, after: int | None, until: int) -> DataFrame:
     """The evidence of later batches than one, up to another. Grain: unchanged."""
-    found = assertions.where(F.col(BATCH_SEQ) <= until)
-    return found if after is None else found.where(F.col(BATCH_SEQ) > after)
+    found = assertions.where(F.col(c.BATCH_SEQ) <= until)
+    return found if after is None else found.where(F.col(c.BATCH_SEQ) > after)
 
 
 def _first_time() -> Column:
     """A statement's own time, or its snapshot's where that is earlier."""
-    return F.least(EVENT_TS, SNAPSHOT_TS)
+    return F.least(c.EVENT_TS, c.SNAPSHOT_TS)

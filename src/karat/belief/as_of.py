@@ -26,7 +26,7 @@ from karat.lake.delta import DeltaTables
 from karat.lake.evidence import entity_schema, evidence_of
 from karat.lake.tables import TableState
 from karat.state.rules_used import check_unedited
-from karat.temporal.columns import BATCH_SEQ, BK, EVENT_TS, INGEST_TS, TIME_BASIS, VALID_FROM, VALID_TO, col
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import moment
 from karat.temporal.statements import statements
@@ -72,15 +72,15 @@ def believed_as_of(belief: Belief, tables: DeltaTables, known_at: datetime, vali
 
 def _answered(asked: Question, tables: DeltaTables) -> DataFrame:
     """From the history as far as it tells, from the evidence otherwise."""
-    evidence = tables.read(asked.belief.entity.assertions, asked.evidence.version).where(F.col(TIME_BASIS).isNotNull())
-    known = evidence.where(F.col(INGEST_TS) <= moment(asked.known_at))
+    evidence = tables.read(asked.belief.entity.assertions, asked.evidence.version).where(F.col(c.TIME_BASIS).isNotNull())
+    known = evidence.where(F.col(c.INGEST_TS) <= moment(asked.known_at))
     until = _tells_until(asked, tables)
     if until is None:
         return _resolved(known, asked)
     held = _shown(tables.read(asked.belief.history, asked.history.version), asked.valid_at)
     doubtful = _doubtful(evidence, held, until, asked)
-    certain = held.join(doubtful, BK, "left_anti").select(*map(col, belief_columns(asked.schema)))
-    return certain.unionByName(_resolved(known.join(doubtful, BK, "left_semi"), asked))
+    certain = held.join(doubtful, c.BK, "left_anti").select(*map(c.col, belief_columns(asked.schema)))
+    return certain.unionByName(_resolved(known.join(doubtful, c.BK, "left_semi"), asked))
 
 
 def _tells_until(asked: Question, tables: DeltaTables) -> int | None:
@@ -97,19 +97,19 @@ def _tells_until(asked: Question, tables: DeltaTables) -> int | None:
 def _shown(held: DataFrame, valid_at: datetime | None) -> DataFrame:
     """The periods in which the time lies. Grain: one row per entity in the belief."""
     if valid_at is None:
-        return held.where(F.col(VALID_TO).isNull())
+        return held.where(F.col(c.VALID_TO).isNull())
     at = moment(valid_at)
-    return held.where((F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (F.col(VALID_TO) > at)))
+    return held.where((F.col(c.VALID_FROM) <= at) & (F.col(c.VALID_TO).isNull() | (F.col(c.VALID_TO) > at)))
 
 
 def _doubtful(evidence: DataFrame, held: DataFrame, until: int, asked: Question) -> DataFrame:
     """The keys with statements after all that counts, or later inside the period that is shown. Grain: one row per key."""
-    is_new = (F.col(BATCH_SEQ) > until) | (F.col(INGEST_TS) > moment(asked.known_at))
-    is_later = F.lit(False) if asked.valid_at is None else F.col(EVENT_TS) > moment(asked.valid_at)
-    said = evidence.where(F.col(BK).isNotNull() & (is_new | is_later)).select(BK, EVENT_TS, is_new.alias(_NEW))
-    inside = F.col(VALID_FROM).isNotNull() & (F.col(VALID_TO).isNull() | (F.col(EVENT_TS) < F.col(VALID_TO)))
-    compared = said.join(held.select(BK, VALID_FROM, VALID_TO), BK, "left")
-    return compared.where(F.col(_NEW) | inside).select(BK).distinct()
+    is_new = (F.col(c.BATCH_SEQ) > until) | (F.col(c.INGEST_TS) > moment(asked.known_at))
+    is_later = F.lit(False) if asked.valid_at is None else F.col(c.EVENT_TS) > moment(asked.valid_at)
+    said = evidence.where(F.col(c.BK).isNotNull() & (is_new | is_later)).select(c.BK, c.EVENT_TS, is_new.alias(_NEW))
+    inside = F.col(c.VALID_FROM).isNotNull() & (F.col(c.VALID_TO).isNull() | (F.col(c.EVENT_TS) < F.col(c.VALID_TO)))
+    compared = said.join(held.select(c.BK, c.VALID_FROM, c.VALID_TO), c.BK, "left")
+    return compared.where(F.col(_NEW) | inside).select(c.BK).distinct()
 
 
 def _resolved(known: DataFrame, asked: Question) -> DataFrame:

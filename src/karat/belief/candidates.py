@@ -15,20 +15,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from karat.config.rules import Authority, Group, Rule
-from karat.temporal.columns import (
-    ASSERTED,
-    AT,
-    BATCH_SEQ,
-    BK,
-    IS_DELETED,
-    PLACE,
-    RANK,
-    RECORD_HASH,
-    SK,
-    SOURCE_SYSTEM,
-    col,
-    quoted,
-)
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql, literal, some, texts
 from karat.temporal.whose import said, says_all
@@ -49,26 +36,26 @@ LastOf = Callable[[Sql, Sql], Sql]
 
 def believable(statements: DataFrame, schema: EntitySchema) -> DataFrame:
     """Of statements the columns that a belief depends on. Grain: unchanged."""
-    owned = (BK, SK, AT, PLACE, SOURCE_SYSTEM, RANK, IS_DELETED, ASSERTED, RECORD_HASH, BATCH_SEQ, FIRST_NEW)
-    return statements.select(*map(col, (*schema.key, *schema.attributes, *owned)))
+    owned = (c.BK, c.SK, c.AT, c.PLACE, c.SOURCE_SYSTEM, c.RANK, c.IS_DELETED, c.ASSERTED, c.RECORD_HASH, c.BATCH_SEQ, FIRST_NEW)
+    return statements.select(*map(c.col, (*schema.key, *schema.attributes, *owned)))
 
 
 def last_so_far(condition: Sql, value: Sql) -> Sql:
     """The last one up to the row itself."""
-    so_far = f"(PARTITION BY {BK} ORDER BY {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+    so_far = f"(PARTITION BY {c.BK} ORDER BY {c.PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     return f"last(if({condition}, {value}, NULL), true) OVER {so_far}"
 
 
 def last_of_all(condition: Sql, value: Sql) -> Sql:
     """The last one of a group."""
-    return f"max_by({value}, {PLACE}) FILTER (WHERE {condition})"
+    return f"max_by({value}, {c.PLACE}) FILTER (WHERE {condition})"
 
 
 def with_lives(statements: DataFrame, schema: EntitySchema) -> DataFrame:
     """Each statement with the life it belongs to; a delete belongs to the life it ends. Grain: unchanged."""
-    several = f", {SOURCE_SYSTEM}" if len(schema.sources) > 1 else ""  # one source alone lies in the entity's own order
-    own = f"(PARTITION BY {BK}{several} ORDER BY {PLACE})"
-    returns = f"NOT {IS_DELETED} AND coalesce(lag({IS_DELETED}) OVER {own}, false)"
+    several = f", {c.SOURCE_SYSTEM}" if len(schema.sources) > 1 else ""  # one source alone lies in the entity's own order
+    own = f"(PARTITION BY {c.BK}{several} ORDER BY {c.PLACE})"
+    returns = f"NOT {c.IS_DELETED} AND coalesce(lag({c.IS_DELETED}) OVER {own}, false)"
     marked = statements.selectExpr("*", f"{returns} AS {_RETURNS}", f"{says_all(schema.attributes)} AS {_SAYS_ALL}")
     return marked.selectExpr("*", f"count_if({_RETURNS}) OVER {own} AS {_LIFE}")
 
@@ -81,7 +68,7 @@ def candidate_columns(schema: EntitySchema, rule: Rule, last: LastOf) -> list[Sq
         for source in allowed_sources(schema, rule.delete)
     ]
     words = [
-        f"{last(f'{_is(source)} AND NOT {IS_DELETED} AND {_says(attribute)}', _candidate(attribute, group, source))} AS {column}"
+        f"{last(f'{_is(source)} AND NOT {c.IS_DELETED} AND {_says(attribute)}', _candidate(attribute, group, source))} AS {column}"
         for attribute, group in decided_attributes(schema, rule).items()
         for source, column in _candidate_columns(schema, attribute, group)
     ]
@@ -90,21 +77,21 @@ def candidate_columns(schema: EntitySchema, rule: Rule, last: LastOf) -> list[Sq
 
 def latest_new(schema: EntitySchema, rule: Rule) -> list[Sql]:
     """The last new statement that may have moved each attribute, and whether the thing is there, as columns."""
-    whose = f"named_struct('source_system', {SOURCE_SYSTEM}, 'at', {AT}, 'record_hash', {RECORD_HASH}, 'is_new', {NEW})"
+    whose = f"named_struct('source_system', {c.SOURCE_SYSTEM}, 'at', {c.AT}, 'record_hash', {c.RECORD_HASH}, 'is_new', {NEW})"
     moves = {
-        attribute: f"{_by(allowed_sources(schema, group))} AND ({IS_DELETED} OR {_RETURNS} OR {_says(attribute)})"
+        attribute: f"{_by(allowed_sources(schema, group))} AND ({c.IS_DELETED} OR {_RETURNS} OR {_says(attribute)})"
         for attribute, group in decided_attributes(schema, rule).items()
     }
     moves[ENTERED] = _enters(schema, rule)
     if deciding := allowed_sources(schema, rule.delete):
-        moves[IS_DELETED] = _by(deciding)
-        moves[ENTERED] = some([moves[ENTERED], moves[IS_DELETED]])
+        moves[c.IS_DELETED] = _by(deciding)
+        moves[ENTERED] = some([moves[ENTERED], moves[c.IS_DELETED]])
     return [f"{last_so_far(f'{NEW} AND ({condition})', whose)} AS {latest_new_on(name)}" for name, condition in moves.items()]
 
 
 def latest_new_on(attribute: str) -> Sql:
     """The column that holds the last new statement about an attribute."""
-    return quoted(f"__karat_latest_new_{attribute}")
+    return c.quoted(f"__karat_latest_new_{attribute}")
 
 
 def candidates(schema: EntitySchema, attribute: str, group: Group) -> dict[str, Sql]:
@@ -157,11 +144,11 @@ def _strength(candidate: Sql, by: str) -> Sql:
 
 
 def _candidate(attribute: str, group: Group, source: str) -> Sql:
-    return f"named_struct({_common(group, source)}, 'life', {_LIFE}, 'value', {quoted(attribute)})"
+    return f"named_struct({_common(group, source)}, 'life', {_LIFE}, 'value', {c.quoted(attribute)})"
 
 
 def _lifecycle(authority: Authority, source: str) -> Sql:
-    return f"named_struct({_common(authority, source)}, 'gone', {IS_DELETED})"
+    return f"named_struct({_common(authority, source)}, 'gone', {c.IS_DELETED})"
 
 
 def _says(attribute: str) -> Sql:
@@ -169,17 +156,17 @@ def _says(attribute: str) -> Sql:
 
 
 def _common(group: Group | Authority, source: str) -> Sql:
-    rank = RANK if group.sources is None else str(group.sources[source])
+    rank = c.RANK if group.sources is None else str(group.sources[source])
     return (
-        f"'rank', {rank}, 'at', {AT}, 'feed_rank', {RANK}, 'place', {PLACE}, 'source_system', {SOURCE_SYSTEM},"
-        f" 'record_hash', {RECORD_HASH}, 'is_new', {NEW}"
+        f"'rank', {rank}, 'at', {c.AT}, 'feed_rank', {c.RANK}, 'place', {c.PLACE}, 'source_system', {c.SOURCE_SYSTEM},"
+        f" 'record_hash', {c.RECORD_HASH}, 'is_new', {NEW}"
     )
 
 
 def _enters(schema: EntitySchema, rule: Rule) -> Sql:
     """Whether a statement brings its entity into the belief: a source that counts asserts something, be it null."""
     return some(
-        f"NOT {IS_DELETED} AND {_by(sources)} AND arrays_overlap({ASSERTED}, {texts(group.attributes)})"
+        f"NOT {c.IS_DELETED} AND {_by(sources)} AND arrays_overlap({c.ASSERTED}, {texts(group.attributes)})"
         for group in rule.groups.values()
         if (sources := allowed_sources(schema, group))
     )
@@ -199,8 +186,8 @@ def _lifecycle_column(schema: EntitySchema, source: str) -> Sql:
 
 
 def _is(source: str) -> Sql:
-    return f"{SOURCE_SYSTEM} = {literal(source)}"
+    return f"{c.SOURCE_SYSTEM} = {literal(source)}"
 
 
 def _by(sources: Iterable[str]) -> Sql:
-    return f"{SOURCE_SYSTEM} IN ({', '.join(map(literal, sources))})"
+    return f"{c.SOURCE_SYSTEM} IN ({', '.join(map(literal, sources))})"

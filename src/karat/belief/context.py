@@ -26,33 +26,18 @@ from karat.lake.evidence import entity_schema, evidence_of
 from karat.lake.preparation import APPEND_ONLY, DELETION_VECTORS, ensure
 from karat.lake.tables import Layout, TableState
 from karat.state.commits import Commit
+from karat.temporal import columns as c
 from karat.temporal.changes import TableSpec
-from karat.temporal.columns import (
-    ATTR_HASH,
-    BK,
-    ENTITY_TYPE,
-    EXTRA,
-    EXTRACTION_VERSION,
-    HASH_VERSION,
-    INHERITED,
-    IS_CURRENT,
-    PAYLOAD,
-    SOURCE_PATH,
-    SOURCE_TYPE,
-    TIME_BASIS,
-    VALID_FROM,
-    VALID_TO,
-    Names,
-    col,
-)
 from karat.temporal.entity_schema import EntitySchema
 
 GOES_WITH: Final = "present"
-_UNUSED: Final = frozenset({ATTR_HASH, ENTITY_TYPE, EXTRA, EXTRACTION_VERSION, HASH_VERSION, INHERITED, PAYLOAD, SOURCE_PATH, SOURCE_TYPE})
+_UNUSED: Final = frozenset(
+    {c.ATTR_HASH, c.ENTITY_TYPE, c.EXTRA, c.EXTRACTION_VERSION, c.HASH_VERSION, c.INHERITED, c.PAYLOAD, c.SOURCE_PATH, c.SOURCE_TYPE}
+)
 """Columns of the evidence that no belief depends on."""
-_BY_PERIOD: Final = Layout((IS_CURRENT,), (BK, VALID_FROM, VALID_TO), DELETION_VECTORS)
-_BY_KEY: Final = Layout((), (BK,), DELETION_VECTORS)
-_RECEIPTS: Final = Layout((), (BK, VALID_FROM, VALID_TO), APPEND_ONLY)
+_BY_PERIOD: Final = Layout((c.IS_CURRENT,), (c.BK, c.VALID_FROM, c.VALID_TO), DELETION_VECTORS)
+_BY_KEY: Final = Layout((), (c.BK,), DELETION_VECTORS)
+_RECEIPTS: Final = Layout((), (c.BK, c.VALID_FROM, c.VALID_TO), APPEND_ONLY)
 
 
 @dataclass(frozen=True)
@@ -115,10 +100,10 @@ class BeliefContext:
     def assertions(self) -> DataFrame:
         """The evidence that takes part, as it was when the stage began, without columns that no belief depends on."""
         rows = self.tables.read(self.belief.entity.assertions, self.evidence.version)
-        used = [col(name) for name in rows.columns if name not in _UNUSED]
-        return rows.where(F.col(TIME_BASIS).isNotNull()).select(*used)
+        used = [c.col(name) for name in rows.columns if name not in _UNUSED]
+        return rows.where(F.col(c.TIME_BASIS).isNotNull()).select(*used)
 
-    def held(self, state: TableState, spec: TableSpec, unread: Names = ()) -> DataFrame | None:
+    def held(self, state: TableState, spec: TableSpec, unread: c.Names = ()) -> DataFrame | None:
         """The rows of a table as they were when the stage began; None where there are none.
 
         Columns that are not read, and those the table was made without, are null.
@@ -129,7 +114,7 @@ class BeliefContext:
         types = {field.name: field.dataType for field in rows.schema}
         read = types.keys() - set(unread)
         wanted = {field.name: field.dataType for field in self.schema_of(state)}
-        return rows.select(*(col(name) if name in read else F.lit(None).cast(wanted[name]).alias(name) for name in spec.columns))
+        return rows.select(*(c.col(name) if name in read else F.lit(None).cast(wanted[name]).alias(name) for name in spec.columns))
 
     def schema_of(self, state: TableState) -> T.StructType:
         """The columns that one of the belief's tables should have."""

@@ -34,22 +34,7 @@ from karat.belief.candidates import (
     with_lives,
 )
 from karat.config.rules import Rule
-from karat.temporal.columns import (
-    AT,
-    BATCH_SEQ,
-    BECAUSE,
-    BECAUSE_HASH,
-    BK,
-    IS_CURRENT,
-    IS_DELETED,
-    PLACE,
-    RULE_VERSION,
-    SK,
-    VALID_FROM,
-    VALID_TO,
-    col,
-    quoted,
-)
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import moment
 from karat.temporal.sql import Sql, literal
@@ -65,20 +50,20 @@ _LAST_BECAUSE, _BECAUSE_BEFORE = "__karat_last_because", "__karat_because_before
 
 def belief_columns(schema: EntitySchema) -> tuple[str, ...]:
     """The columns of a belief, in their order."""
-    return (*schema.key, *schema.attributes, IS_DELETED, RULE_VERSION, BECAUSE, BK, SK)
+    return (*schema.key, *schema.attributes, c.IS_DELETED, c.RULE_VERSION, c.BECAUSE, c.BK, c.SK)
 
 
 def as_of(statements: DataFrame, schema: EntitySchema, rule: Rule, valid_at: datetime | None = None) -> DataFrame:
     """What is believed to be true at a time, or at the end of all time. Grain: one row per entity in the belief."""
-    until_then = statements if valid_at is None else statements.where(F.col(AT) <= moment(valid_at))
-    return composed(last_candidates(until_then, schema, rule), schema, rule).selectExpr(*map(quoted, belief_columns(schema)))
+    until_then = statements if valid_at is None else statements.where(F.col(c.AT) <= moment(valid_at))
+    return composed(last_candidates(until_then, schema, rule), schema, rule).selectExpr(*map(c.quoted, belief_columns(schema)))
 
 
 def last_candidates(statements: DataFrame, schema: EntitySchema, rule: Rule) -> DataFrame:
     """Every source's last candidates for each entity in the belief. Grain: one row per entity."""
     marked = statements.withColumn(NEW, F.lit(False)).transform(with_lives, schema)
-    keys = [F.first(col(name)).alias(name) for name in (*schema.key, SK)]
-    return marked.groupBy(BK).agg(*keys, *map(F.expr, candidate_columns(schema, rule, last_of_all))).where(ENTERED)
+    keys = [F.first(c.col(name)).alias(name) for name in (*schema.key, c.SK)]
+    return marked.groupBy(c.BK).agg(*keys, *map(F.expr, candidate_columns(schema, rule, last_of_all))).where(ENTERED)
 
 
 def periods(moments: DataFrame, schema: EntitySchema) -> DataFrame:
@@ -86,21 +71,21 @@ def periods(moments: DataFrame, schema: EntitySchema) -> DataFrame:
 
     `because` tells the statements that stood when the period ended, or stand now.
     """
-    instants = Window.partitionBy(BK).orderBy(AT)
+    instants = Window.partitionBy(c.BK).orderBy(c.AT)
     state = believed_state(schema)
     changes = F.row_number().over(instants).eqNullSafe(1) | ~state.eqNullSafe(F.lag(state).over(instants))
     # a period ends where the next one opens, with what stood just before; all in one order, so that it is sorted once
-    stood = {_LAST_BECAUSE: F.last(BECAUSE).over(all_of(instants)), _BECAUSE_BEFORE: F.lag(BECAUSE).over(instants)}
+    stood = {_LAST_BECAUSE: F.last(c.BECAUSE).over(all_of(instants)), _BECAUSE_BEFORE: F.lag(c.BECAUSE).over(instants)}
     opening = moments.withColumns({_CHANGES: changes, **stood}).where(_CHANGES)
-    ends = F.lead(AT).over(instants)
+    ends = F.lead(c.AT).over(instants)
     because = F.when(ends.isNull(), F.col(_LAST_BECAUSE)).otherwise(F.lead(_BECAUSE_BEFORE).over(instants))
     return opening.select(
-        *(because.alias(name) if name == BECAUSE else col(name) for name in belief_columns(schema)),
-        F.col(AT).alias(VALID_FROM),
-        ends.alias(VALID_TO),
-        ends.isNull().alias(IS_CURRENT),
+        *(because.alias(name) if name == c.BECAUSE else c.col(name) for name in belief_columns(schema)),
+        F.col(c.AT).alias(c.VALID_FROM),
+        ends.alias(c.VALID_TO),
+        ends.isNull().alias(c.IS_CURRENT),
         F.col(FIRST_NEW),
-    ).withColumn(BECAUSE_HASH, F.expr(hash_of_words(BECAUSE)))
+    ).withColumn(c.BECAUSE_HASH, F.expr(hash_of_words(c.BECAUSE)))
 
 
 def believed_moments(statements: DataFrame, schema: EntitySchema, rule: Rule, known_batch: int | None = None) -> DataFrame:
@@ -109,22 +94,22 @@ def believed_moments(statements: DataFrame, schema: EntitySchema, rule: Rule, kn
     Statements of batches after `known_batch` count as new: then the candidates and the last new statements are there too,
     see `karat.belief.restatements`.
     """
-    new = F.lit(False) if known_batch is None else F.col(BATCH_SEQ) > known_batch
+    new = F.lit(False) if known_batch is None else F.col(c.BATCH_SEQ) > known_batch
     marked = statements.withColumn(NEW, new).transform(with_lives, schema)
     causes = [] if known_batch is None else latest_new(schema, rule)
-    following = f"lead({AT}) OVER (PARTITION BY {BK} ORDER BY {PLACE}) AS {_NEXT}"
+    following = f"lead({c.AT}) OVER (PARTITION BY {c.BK} ORDER BY {c.PLACE}) AS {_NEXT}"
     weighed = marked.selectExpr("*", *candidate_columns(schema, rule, last_so_far), *causes, following)
     # of several statements at one instant only what holds after the last of them was ever true
-    settled = weighed.where(f"{ENTERED} AND ({_NEXT} IS NULL OR {_NEXT} > {AT})")
+    settled = weighed.where(f"{ENTERED} AND ({_NEXT} IS NULL OR {_NEXT} > {c.AT})")
     believed = composed(settled, schema, rule)
-    columns = (*belief_columns(schema), AT, FIRST_NEW)
-    return believed if known_batch is not None else believed.selectExpr(*map(quoted, columns))
+    columns = (*belief_columns(schema), c.AT, FIRST_NEW)
+    return believed if known_batch is not None else believed.selectExpr(*map(c.quoted, columns))
 
 
 def composed(weighed: DataFrame, schema: EntitySchema, rule: Rule) -> DataFrame:
     """Candidates settled into one value per attribute. Grain: unchanged."""
     groups = decided_attributes(schema, rule)
-    others = [quoted(name) for name in weighed.columns if name not in schema.attributes and name != IS_DELETED]
+    others = [c.quoted(name) for name in weighed.columns if name not in schema.attributes and name != c.IS_DELETED]
     settled = weighed.selectExpr(
         *others,
         f"{lifecycle_winner(schema, rule)} AS {LIFECYCLE_WINNER}",
@@ -133,17 +118,17 @@ def composed(weighed: DataFrame, schema: EntitySchema, rule: Rule) -> DataFrame:
     gone = f"coalesce({LIFECYCLE_WINNER}.gone, false)" if allowed_sources(schema, rule.delete) else "false"
     values = {name: F.expr(f"{winning(name)}.value" if name in groups else "NULL").cast(kind) for name, kind in schema.attributes.items()}
     because = F.expr(_because(groups))
-    return settled.withColumns({**values, IS_DELETED: F.expr(gone), RULE_VERSION: F.lit(rule.version), BECAUSE: because})
+    return settled.withColumns({**values, c.IS_DELETED: F.expr(gone), c.RULE_VERSION: F.lit(rule.version), c.BECAUSE: because})
 
 
 def winning(attribute: str) -> Sql:
     """The column that holds the candidate that won."""
-    return quoted(f"__karat_winner_{attribute}")
+    return c.quoted(f"__karat_winner_{attribute}")
 
 
 def believed_state(schema: EntitySchema) -> Column:
     """What must differ for a belief to have changed."""
-    return F.struct(*(comparable(col(name), kind) for name, kind in schema.attributes.items()), F.col(IS_DELETED))
+    return F.struct(*(comparable(c.col(name), kind) for name, kind in schema.attributes.items()), F.col(c.IS_DELETED))
 
 
 def comparable(value: Column, kind: T.DataType) -> Column:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from karat.belief.candidates import ENTERED, FIRST_NEW, allowed_sources, decided_attributes, latest_new_on
 from karat.belief.resolution import BECAUSE_TYPE, LIFECYCLE_WINNER, belief_columns, believed_moments, comparable, text_of, winning
 from karat.config.rules import Rule
-from karat.temporal.columns import AT, BATCH_SEQ, BECAUSE, BK, IS_DELETED, SK, VALID_FROM, VALID_TO, col, quoted
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql, literal
 from karat.temporal.whose import text_of_words, whose
@@ -38,17 +38,17 @@ def receipts_of_statements(before: DataFrame, after: DataFrame, schema: EntitySc
     """
     known = side_by_side(before, after, schema).withColumn(_CAUSES, F.expr(_fitting_causes()))
     # before the first new statement nothing has moved, and what the readings say of that time need not be complete
-    known = known.where(f"{FRONTIER} IS NOT NULL AND ({FIRST_NEW} IS NULL OR {AT} >= {FIRST_NEW})")
+    known = known.where(f"{FRONTIER} IS NOT NULL AND ({FIRST_NEW} IS NULL OR {c.AT} >= {FIRST_NEW})")
     late = f"filter({CHANGED}, name -> coalesce({_CAUSES}[name].source_event_ts < {FRONTIER}, false))"
     blamed = known.withColumn(CHANGED, F.expr(late))
     because = F.expr(f"map_filter({_CAUSES}, (name, cause) -> array_contains({CHANGED}, name))")
-    return _receipts(blamed.withColumns({BECAUSE: because, CAUSE: F.lit(STATEMENT)}), schema)
+    return _receipts(blamed.withColumns({c.BECAUSE: because, CAUSE: F.lit(STATEMENT)}), schema)
 
 
 def receipts_of_rule(before: DataFrame, after: DataFrame, schema: EntitySchema) -> DataFrame:
     """What a new rule changed about the same statements. Grain: one row per entity and stretch of one before and after."""
     no_statement = F.expr(f"CAST(map() AS {BECAUSE_TYPE})")
-    return _receipts(side_by_side(before, after, schema).withColumns({BECAUSE: no_statement, CAUSE: F.lit(RULE)}), schema)
+    return _receipts(side_by_side(before, after, schema).withColumns({c.BECAUSE: no_statement, CAUSE: F.lit(RULE)}), schema)
 
 
 def moments_with_causes(statements: DataFrame, schema: EntitySchema, rule: Rule, known_batch: int) -> DataFrame:
@@ -57,7 +57,7 @@ def moments_with_causes(statements: DataFrame, schema: EntitySchema, rule: Rule,
     Takes statements with `FRONTIER`; new are those of batches after `known_batch`.
     """
     moments = believed_moments(statements, schema, rule, known_batch)
-    columns = [quoted(name) for name in (*belief_columns(schema), AT, FIRST_NEW, FRONTIER)]
+    columns = [c.quoted(name) for name in (*belief_columns(schema), c.AT, FIRST_NEW, FRONTIER)]
     return moments.selectExpr(*columns, f"{_causes(schema, rule)} AS {_CAUSES}")
 
 
@@ -67,35 +67,35 @@ def speaking_of_the_past(statements: DataFrame, known_batch: int, earlier: DataF
     `earlier` are the statements as they were before the new ones; without it they are the old ones among all.
     """
     if earlier is None:
-        before = F.max(F.when(F.col(BATCH_SEQ) <= known_batch, F.col(AT)))
-        found = statements.withColumn(FRONTIER, before.over(Window.partitionBy(BK)))
+        before = F.max(F.when(F.col(c.BATCH_SEQ) <= known_batch, F.col(c.AT)))
+        found = statements.withColumn(FRONTIER, before.over(Window.partitionBy(c.BK)))
     else:
-        frontiers = earlier.groupBy(BK).agg(F.max(AT).alias(FRONTIER))
-        found = statements.join(frontiers, BK, "inner")
+        frontiers = earlier.groupBy(c.BK).agg(F.max(c.AT).alias(FRONTIER))
+        found = statements.join(frontiers, c.BK, "inner")
     return found.where(F.col(FRONTIER).isNotNull() & F.coalesce(F.col(FIRST_NEW) < F.col(FRONTIER), F.lit(True)))
 
 
 def side_by_side(before: DataFrame, after: DataFrame, schema: EntitySchema) -> DataFrame:
     """Both readings at every instant of either, and what differs between them. Grain: one row per entity and instant."""
     together = _one_side(after, AFTER, schema).unionByName(_one_side(before, BEFORE, schema))
-    entity, in_turn = Window.partitionBy(BK), Window.partitionBy(BK).orderBy(AT, _SIDE)
+    entity, in_turn = Window.partitionBy(c.BK), Window.partitionBy(c.BK).orderBy(c.AT, _SIDE)
     so_far = in_turn.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     carried = together.select(
-        *(col(name) for name in (*schema.key, BK, SK, AT)),
+        *(c.col(name) for name in (*schema.key, c.BK, c.SK, c.AT)),
         *(F.max(name).over(entity).alias(name) for name in (FRONTIER, FIRST_NEW)),
         *(F.last(F.when(F.col(_SIDE) == side, F.col(_STATE)), ignorenulls=True).over(so_far).alias(side) for side in (BEFORE, AFTER)),
         F.last(_CAUSES, ignorenulls=True).over(so_far).alias(_CAUSES),
-        F.lead(AT).over(in_turn).alias(_NEXT),
-    ).where(f"{_NEXT} IS NULL OR {_NEXT} > {AT}")
+        F.lead(c.AT).over(in_turn).alias(_NEXT),
+    ).where(f"{_NEXT} IS NULL OR {_NEXT} > {c.AT}")
     return carried.withColumn(CHANGED, _changed(schema))
 
 
 def _one_side(moments: DataFrame, side: str, schema: EntitySchema) -> DataFrame:
     """Moments as one of two sides; what is not known of a side is null."""
-    state = F.struct(*(col(name) for name in (*schema.attributes, IS_DELETED)))
+    state = F.struct(*(c.col(name) for name in (*schema.attributes, c.IS_DELETED)))
     unknown = {_CAUSES: BECAUSE_TYPE, FRONTIER: "timestamp", FIRST_NEW: "timestamp"}
     known = [F.col(name) if name in moments.columns else F.lit(None).cast(kind).alias(name) for name, kind in unknown.items()]
-    key = [col(name) for name in (*schema.key, BK, SK, AT)]
+    key = [c.col(name) for name in (*schema.key, c.BK, c.SK, c.AT)]
     return moments.select(*key, state.alias(_STATE), *known, F.lit(side).alias(_SIDE))
 
 
@@ -103,7 +103,7 @@ def _changed(schema: EntitySchema) -> Column:
     """Names of what differs, in order."""
     before, after = F.col(BEFORE), F.col(AFTER)
     pairs = [(name, comparable(before[name], kind), comparable(after[name], kind)) for name, kind in schema.attributes.items()]
-    pairs.append((IS_DELETED, before[IS_DELETED], after[IS_DELETED]))
+    pairs.append((c.IS_DELETED, before[c.IS_DELETED], after[c.IS_DELETED]))
     return F.array_sort(F.array_compact(F.array(*(F.when(~old.eqNullSafe(new), F.lit(name)) for name, old, new in pairs))))
 
 
@@ -113,22 +113,22 @@ def _receipts(instants: DataFrame, schema: EntitySchema) -> DataFrame:
     Of both readings only what changed is told, so that a receipt is not cut where something else moved on; as text, and
     null where nothing was believed.
     """
-    key = [quoted(name) for name in (*schema.key, BK, SK, AT, CHANGED)]
+    key = [c.quoted(name) for name in (*schema.key, c.BK, c.SK, c.AT, CHANGED)]
     sides = [f"if({side} IS NULL, NULL, {_texts(side, schema)}) AS {side}" for side in (BEFORE, AFTER)]
-    told = instants.selectExpr(*key, *sides, BECAUSE, CAUSE)
-    in_time = Window.partitionBy(BK).orderBy(AT)
+    told = instants.selectExpr(*key, *sides, c.BECAUSE, CAUSE)
+    in_time = Window.partitionBy(c.BK).orderBy(c.AT)
     # the same names have their values in the same order; texts are compared much faster than entries
-    content = [col(CHANGED), F.map_values(BEFORE), F.map_values(AFTER), F.expr(text_of_words(BECAUSE))]
+    content = [c.col(CHANGED), F.map_values(BEFORE), F.map_values(AFTER), F.expr(text_of_words(c.BECAUSE))]
     goes_on = reduce(Column.__and__, (each.eqNullSafe(F.lag(each).over(in_time)) for each in content), F.row_number().over(in_time) > 1)
     opening = told.withColumn(_GOES_ON, goes_on).where(f"NOT {_GOES_ON}")
-    stretches = opening.withColumns({VALID_FROM: F.col(AT), VALID_TO: F.lead(AT).over(in_time)}).where(F.size(CHANGED) > 0)
-    columns = (*schema.key, BK, SK, VALID_FROM, VALID_TO, CHANGED, BEFORE, AFTER, BECAUSE, CAUSE)
-    return stretches.select(*map(col, columns))
+    stretches = opening.withColumns({c.VALID_FROM: F.col(c.AT), c.VALID_TO: F.lead(c.AT).over(in_time)}).where(F.size(CHANGED) > 0)
+    columns = (*schema.key, c.BK, c.SK, c.VALID_FROM, c.VALID_TO, CHANGED, BEFORE, AFTER, c.BECAUSE, CAUSE)
+    return stretches.select(*map(c.col, columns))
 
 
 def _texts(side: str, schema: EntitySchema) -> Sql:
-    values = {name: text_of(f"{side}.{quoted(name)}", kind) for name, kind in schema.attributes.items()}
-    entries = {**values, IS_DELETED: f"CAST({side}.{IS_DELETED} AS STRING)"}
+    values = {name: text_of(f"{side}.{c.quoted(name)}", kind) for name, kind in schema.attributes.items()}
+    entries = {**values, c.IS_DELETED: f"CAST({side}.{c.IS_DELETED} AS STRING)"}
     pairs = ", ".join(f"{literal(name)}, {value}" for name, value in entries.items())
     return f"map_filter(map({pairs}), (name, value) -> array_contains({CHANGED}, name))"
 
@@ -137,7 +137,7 @@ def _causes(schema: EntitySchema, rule: Rule) -> Sql:
     """Attribute to the statement that moved it: the one that won if it is new, else the last new one that may have."""
     moved = {name: (winning(name), latest_new_on(name)) for name in decided_attributes(schema, rule)}
     if allowed_sources(schema, rule.delete):
-        moved[IS_DELETED] = (LIFECYCLE_WINNER, latest_new_on(IS_DELETED))
+        moved[c.IS_DELETED] = (LIFECYCLE_WINNER, latest_new_on(c.IS_DELETED))
         moved[ENTERED] = (LIFECYCLE_WINNER, latest_new_on(ENTERED))
     else:
         moved[ENTERED] = (latest_new_on(ENTERED), latest_new_on(ENTERED))
@@ -147,8 +147,8 @@ def _causes(schema: EntitySchema, rule: Rule) -> Sql:
 def _fitting_causes() -> Sql:
     """An entity that was not in the belief was not "there" either: who brings it in brings that too, with or without a say."""
     appears = f"({BEFORE} IS NULL OR {AFTER} IS NULL) AND {_CAUSES}['{ENTERED}'] IS NOT NULL"
-    others = f"map_filter({_CAUSES}, (name, cause) -> name NOT IN ('{IS_DELETED}', '{ENTERED}'))"
-    entering = f"map_concat({others}, map('{IS_DELETED}', {_CAUSES}['{ENTERED}']))"
+    others = f"map_filter({_CAUSES}, (name, cause) -> name NOT IN ('{c.IS_DELETED}', '{ENTERED}'))"
+    entering = f"map_concat({others}, map('{c.IS_DELETED}', {_CAUSES}['{ENTERED}']))"
     return f"if({appears}, {entering}, map_filter({_CAUSES}, (name, cause) -> name <> '{ENTERED}'))"
 
 

@@ -10,34 +10,11 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from karat.bronze.held_statements import as_assertions, heard_from, stands_for_all, versions_tell
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import leaves_unsaid, nobodys_word, with_inheritance
-from karat.bronze.known_words import as_assertions, heard_from, stands_for_all, versions_tell
 from karat.bronze.new_evidence import REOPENS, SILENT, SPAN, EvidenceState
-from karat.temporal.columns import (
-    AT,
-    ATTR_HASH,
-    BATCH_SEQ,
-    BK,
-    COPIES,
-    ENTITY_TYPE,
-    EVENT_TS,
-    EXTRA,
-    EXTRACTION_VERSION,
-    HASH_VERSION,
-    INGEST_TS,
-    INHERITED,
-    PAYLOAD,
-    RECORD_HASH,
-    SK,
-    SOURCE_FILE,
-    SOURCE_PATH,
-    SOURCE_SYSTEM,
-    SOURCE_TYPE,
-    STATEMENT_HASH,
-    TIME_BASIS,
-    col,
-)
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros, moment
 from karat.temporal.order import ORDER_FILE, in_arrival
@@ -54,22 +31,22 @@ BOUNDS: Final = (HEARD_FROM, ARRIVED_FROM)
 _ARRIVES: Final = "__karat_arrives"
 _TELLS: Final = "__karat_tells"
 _NOT_INHERITED: Final = (
-    *(SOURCE_TYPE, SOURCE_PATH, BATCH_SEQ, ENTITY_TYPE, INHERITED, ATTR_HASH),
-    *(HASH_VERSION, COPIES, EXTRA, PAYLOAD, EXTRACTION_VERSION),
+    *(c.SOURCE_TYPE, c.SOURCE_PATH, c.BATCH_SEQ, c.ENTITY_TYPE, c.INHERITED, c.ATTR_HASH),
+    *(c.HASH_VERSION, c.COPIES, c.EXTRA, c.PAYLOAD, c.EXTRACTION_VERSION),
 )
 """Columns of an assertion from which nobody inherits."""
 
 
 def collapsed_copies(rows: DataFrame) -> DataFrame:
     """Rows of the same content, file and key counted once. Grain: one row per statement and file."""
-    same = Window.partitionBy(RECORD_HASH).orderBy(SOURCE_SYSTEM)
-    counted = rows.withColumns({COPIES: F.count(F.lit(1)).over(all_of(same)), "__karat_copy": F.row_number().over(same)})
+    same = Window.partitionBy(c.RECORD_HASH).orderBy(c.SOURCE_SYSTEM)
+    counted = rows.withColumns({c.COPIES: F.count(F.lit(1)).over(all_of(same)), "__karat_copy": F.row_number().over(same)})
     return counted.where(F.col("__karat_copy") == 1).drop("__karat_copy")
 
 
 def complete_as_said(arriving: DataFrame) -> DataFrame:
     """The rows with nothing inherited. Grain: unchanged."""
-    return arriving.withColumn(INHERITED, nobodys_word())
+    return arriving.withColumn(c.INHERITED, nobodys_word())
 
 
 def prior_versions(concerned: DataFrame, before: EvidenceState, schema: EntitySchema, *, all_evidence: bool) -> DataFrame:
@@ -81,10 +58,10 @@ def prior_versions(concerned: DataFrame, before: EvidenceState, schema: EntitySc
     if all_evidence or not versions_tell(before, schema):
         unbounded = {name: F.lit(None).cast("bigint") for name in BOUNDS}
         return near.withColumns({NEEDS_EVIDENCE: F.lit(True), **unbounded})
-    of_key = Window.partitionBy(SK)
+    of_key = Window.partitionBy(c.SK)
     is_bounded = ~F.col(REOPENS) & F.lit(before.arrivals_in_order)
     tells = {_TELLS: stands_for_all(schema, before)}
-    bounds = {HEARD_FROM: F.unix_micros(heard_from()), ARRIVED_FROM: F.unix_micros(INGEST_TS)}
+    bounds = {HEARD_FROM: F.unix_micros(heard_from()), ARRIVED_FROM: F.unix_micros(c.INGEST_TS)}
     least = {name: F.when(is_bounded, F.min(name).over(of_key)) for name in BOUNDS}
     needs = F.col(REOPENS) | ~F.min(_TELLS).over(of_key)
     return near.withColumns({**tells, **bounds}).withColumns({NEEDS_EVIDENCE: needs, **least}).drop(_TELLS)
@@ -96,10 +73,10 @@ def keys_needing_evidence(
     """The keys whose versions do not tell what was said before, each with `BOUNDS`. Grain: one row per key."""
     unbounded = [F.lit(None).cast("bigint").alias(name) for name in BOUNDS]
     if all_evidence or not versions_tell(before, schema):
-        return silent.select(SK, *unbounded)
+        return silent.select(c.SK, *unbounded)
     untold = prior.where(F.col(NEEDS_EVIDENCE) & ~F.col(REOPENS))
     bounds = [F.first(name).alias(name) for name in BOUNDS]
-    return silent.where(REOPENS).select(SK, *unbounded).unionByName(untold.groupBy(SK).agg(*bounds))
+    return silent.where(REOPENS).select(c.SK, *unbounded).unionByName(untold.groupBy(c.SK).agg(*bounds))
 
 
 def bounds_of(needing: DataFrame) -> tuple[int, tuple[datetime, datetime] | None]:
@@ -110,12 +87,14 @@ def bounds_of(needing: DataFrame) -> tuple[int, tuple[datetime, datetime] | None
     return row["keys"], None if None in found else (from_micros(found[0]), from_micros(found[1]))
 
 
-def words_of_versions(prior: DataFrame, schema: EntitySchema) -> DataFrame:
+def statements_of_versions(prior: DataFrame, schema: EntitySchema) -> DataFrame:
     """What held versions say about the keys for which they tell all. Grain: one row per statement, shaped as an assertion."""
     return as_assertions(prior.where(~F.col(NEEDS_EVIDENCE)).drop(*SPAN, NEEDS_EVIDENCE, *BOUNDS), schema)
 
 
-def words_of_evidence(assertions: DataFrame, keys: DataFrame, since: tuple[datetime, datetime] | None, *, source_level: bool) -> DataFrame:
+def statements_of_evidence(
+    assertions: DataFrame, keys: DataFrame, since: tuple[datetime, datetime] | None, *, source_level: bool
+) -> DataFrame:
     """What is on record about these keys that speaks of, or came in, a time from these bounds on. Grain: as the evidence.
 
     If asked for, with what is on record about whole sources.
@@ -123,9 +102,9 @@ def words_of_evidence(assertions: DataFrame, keys: DataFrame, since: tuple[datet
     told = assertions.drop(*_NOT_INHERITED)
     bounded = told
     if since is not None:  # literals keep files closed whose rows are all older in both senses
-        bounded = told.where((F.col(EVENT_TS) >= moment(since[0])) | (F.col(INGEST_TS) >= moment(since[1])))
-    of_keys = bounded.where(F.col(BK).isNotNull()).join(keys, SK, "left_semi")
-    return of_keys.unionByName(told.where(F.col(BK).isNull())) if source_level else of_keys
+        bounded = told.where((F.col(c.EVENT_TS) >= moment(since[0])) | (F.col(c.INGEST_TS) >= moment(since[1])))
+    of_keys = bounded.where(F.col(c.BK).isNotNull()).join(keys, c.SK, "left_semi")
+    return of_keys.unionByName(told.where(F.col(c.BK).isNull())) if source_level else of_keys
 
 
 def reconstructed(
@@ -136,26 +115,26 @@ def reconstructed(
     `arriving` are about keys and take part; `of_sources` are the arriving statements about whole sources, None where there
     neither are nor were any; `snapshots` says whether there may be rows of snapshots. Grain: unchanged.
     """
-    fresh = arriving.withColumns({INHERITED: nobodys_word(), _ARRIVES: F.lit(True)})
+    fresh = arriving.withColumns({c.INHERITED: nobodys_word(), _ARRIVES: F.lit(True)})
     known = [name for name in prior.columns if name in fresh.columns]
-    heard = prior.select(*map(col, known)).where(F.col(TIME_BASIS).isNotNull())
+    heard = prior.select(*map(c.col, known)).where(F.col(c.TIME_BASIS).isNotNull())
     everything = fresh.unionByName(heard.withColumn(_ARRIVES, F.lit(False)), allowMissingColumns=True)
     sources = None
     if of_sources is not None:
-        of_all_time = of_sources.unionByName(heard, allowMissingColumns=True).where(F.col(BK).isNull())
-        sources = _timed(of_all_time, SOURCE_SYSTEM).where(SPEAKS)
+        of_all_time = of_sources.unionByName(heard, allowMissingColumns=True).where(F.col(c.BK).isNull())
+        sources = _timed(of_all_time, c.SOURCE_SYSTEM).where(SPEAKS)
     fill = F.col(_ARRIVES) & (F.col(ROLE) == SAID) & leaves_unsaid(schema)
-    state = F.when(fill, attribute_hash(schema)).otherwise(F.col(ATTR_HASH))
+    state = F.when(fill, attribute_hash(schema)).otherwise(F.col(c.ATTR_HASH))
     return (
-        in_order(_timed(everything.where(F.col(BK).isNotNull()), BK), sources, schema, presence=snapshots)
+        in_order(_timed(everything.where(F.col(c.BK).isNotNull()), c.BK), sources, schema, presence=snapshots)
         .transform(with_inheritance, schema, fill, copies=True)
         .where(F.col(_ARRIVES) & (F.col(ROLE) == SAID))
-        .select(*(state.alias(name) if name == ATTR_HASH else col(name) for name in fresh.columns if name != _ARRIVES))
+        .select(*(state.alias(name) if name == c.ATTR_HASH else c.col(name) for name in fresh.columns if name != _ARRIVES))
     )
 
 
 def _timed(rows: DataFrame, subject: str) -> DataFrame:
     """Ready to be ordered; a copy of a statement that was heard before is heard no second time. Grain: unchanged."""
-    arrival = in_arrival(subject, STATEMENT_HASH)
-    first_file = F.min(SOURCE_FILE).over(all_of(arrival))
-    return rows.withColumns({AT: F.col(EVENT_TS), ORDER_FILE: first_file, SPEAKS: F.row_number().over(arrival) == 1})
+    arrival = in_arrival(subject, c.STATEMENT_HASH)
+    first_file = F.min(c.SOURCE_FILE).over(all_of(arrival))
+    return rows.withColumns({c.AT: F.col(c.EVENT_TS), ORDER_FILE: first_file, SPEAKS: F.row_number().over(arrival) == 1})

@@ -11,16 +11,7 @@ from pyspark.sql import functions as F
 from karat.bronze.inheritance import leaves_unsaid
 from karat.bronze.new_evidence import SourceLevel
 from karat.contract.columns import KIND
-from karat.temporal.columns import (
-    EVENT_TS,
-    FEED,
-    OP,
-    RECORD_HASH,
-    SNAPSHOT_TS,
-    SOURCE_SYSTEM,
-    TIME_BASIS,
-    TRUNCATE,
-)
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros
 from karat.temporal.statements import is_snapshot
@@ -56,16 +47,16 @@ class BatchStats:
 def batch_stats(batch: DataFrame, schema: EntitySchema, watched: Mapping[str, Column]) -> BatchStats:
     """The batch counted in one job; `watched` are further aggregates."""
     is_row = F.col(KIND) == "row"
-    counts = is_row & F.col(TIME_BASIS).isNotNull()
-    apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
+    counts = is_row & F.col(c.TIME_BASIS).isNotNull()
+    apart = is_snapshot() & (F.col(c.SNAPSHOT_TS) != F.col(c.EVENT_TS))
     found = batch.agg(
         F.count(F.lit(1)).alias("read"),
         F.count_if(F.col(KIND) == "ignored").alias("ignored"),
         F.count_if(F.col(KIND) == "refused").alias("refused"),
-        F.count_distinct(F.when(is_row, F.col(RECORD_HASH))).alias("distinct"),
+        F.count_distinct(F.when(is_row, F.col(c.RECORD_HASH))).alias("distinct"),
         F.count_if(is_row & leaves_unsaid(schema)).alias("unsaid"),
-        F.collect_set(F.when(counts & (F.col(OP) == TRUNCATE), _source_level())).alias("truncates"),
-        F.collect_set(F.when(counts & apart, F.col(SOURCE_SYSTEM))).alias("apart"),
+        F.collect_set(F.when(counts & (F.col(c.OP) == c.TRUNCATE), _source_level())).alias("truncates"),
+        F.collect_set(F.when(counts & apart, F.col(c.SOURCE_SYSTEM))).alias("apart"),
         F.max(counts & is_snapshot()).alias("snapshots"),
         F.min(F.when(counts, _first_time(apart))).alias("earliest"),
         F.struct(F.lit(0).alias("nothing"), *(count.alias(name) for name, count in watched.items())).alias("watched"),
@@ -85,12 +76,12 @@ def batch_stats(batch: DataFrame, schema: EntitySchema, watched: Mapping[str, Co
 
 
 def _first_time(apart: Column) -> Column:
-    return F.unix_micros(F.least(EVENT_TS, F.when(apart, F.col(SNAPSHOT_TS))))
+    return F.unix_micros(F.least(c.EVENT_TS, F.when(apart, F.col(c.SNAPSHOT_TS))))
 
 
 def _source_level() -> Column:
-    at = F.unix_micros(EVENT_TS).alias("at")
-    return F.struct(F.col(SOURCE_SYSTEM).alias("source"), F.col(FEED).alias("feed"), F.col(OP).alias("op"), at)
+    at = F.unix_micros(c.EVENT_TS).alias("at")
+    return F.struct(F.col(c.SOURCE_SYSTEM).alias("source"), F.col(c.FEED).alias("feed"), F.col(c.OP).alias("op"), at)
 
 
 def _told(row: Mapping[str, Any]) -> SourceLevel:

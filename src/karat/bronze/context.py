@@ -22,17 +22,7 @@ from karat.lake.evidence import entity_schema, evidence_of
 from karat.lake.preparation import APPEND_ONLY, DELETION_VECTORS, ensure
 from karat.lake.tables import Layout, TableState
 from karat.state.commits import Commit
-from karat.temporal.columns import (
-    BATCH_SEQ,
-    BK,
-    EFFECTIVE_FROM,
-    EFFECTIVE_TO,
-    EVENT_TS,
-    INGEST_TS,
-    IS_SOURCE_CURRENT,
-    SOURCE_EFFECTIVE_TO,
-    col,
-)
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros, micros_of
 
@@ -87,7 +77,7 @@ class StageContext:
     def versions(self) -> DataFrame:
         """All held versions, as they were when the stage began."""
         rows = self.tables.read(self.entity.timeline, self.timeline.version)
-        return rows.select(*map(col, timeline_schema(self.schema).names))
+        return rows.select(*map(c.col, timeline_schema(self.schema).names))
 
     def commit(self, **position: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
         """The next commit to the evidence."""
@@ -112,9 +102,9 @@ def prepared(context: StageContext) -> StageContext:
     """The context with both tables there and every column in them."""
     entity, schema, tables = context.entity, context.schema, context.tables
     opened = context.run.commit(context.stage, 0)
-    by_time = Layout((), (BK, EVENT_TS, INGEST_TS, BATCH_SEQ), APPEND_ONLY)
-    live_apart = () if schema.is_transaction else (IS_SOURCE_CURRENT,)
-    by_period = Layout(live_apart, (BK, EFFECTIVE_FROM, EFFECTIVE_TO, SOURCE_EFFECTIVE_TO), DELETION_VECTORS)
+    by_time = Layout((), (c.BK, c.EVENT_TS, c.INGEST_TS, c.BATCH_SEQ), APPEND_ONLY)
+    live_apart = () if schema.is_transaction else (c.IS_SOURCE_CURRENT,)
+    by_period = Layout(live_apart, (c.BK, c.EFFECTIVE_FROM, c.EFFECTIVE_TO, c.SOURCE_EFFECTIVE_TO), DELETION_VECTORS)
     changed = [
         ensure(name, wanted, layout, tables, opened)
         for name, wanted, layout in (

@@ -14,25 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.temporal.columns import (
-    ASSERTED,
-    ATTR_HASH,
-    BK,
-    EVENT_TS,
-    FEED,
-    IS_DELETED,
-    LOAD_TYPE,
-    OP,
-    RECORD_HASH,
-    SEQUENCE,
-    SK,
-    SNAPSHOT_TS,
-    SOURCE_FILE,
-    SOURCE_PATH,
-    SOURCE_SYSTEM,
-    STATEMENT_HASH,
-    quoted,
-)
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.hashing import NULL_TEXT, SEPARATOR, canonical, escape, text_of
 from karat.temporal.sql import Sql, every, literal
@@ -52,10 +34,10 @@ def with_identity(rows: DataFrame, schema: EntitySchema) -> DataFrame:
 
 def identified(rows: DataFrame, schema: EntitySchema) -> DataFrame:
     """Each row with its business key as one text and its surrogate; both null for a statement of the source itself."""
-    texts = ", ".join(canonical(quoted(name), kind) for name, kind in schema.key.items())
-    has_key = every(f"{quoted(name)} IS NOT NULL" for name in schema.key)
+    texts = ", ".join(canonical(c.quoted(name), kind) for name, kind in schema.key.items())
+    has_key = every(f"{c.quoted(name)} IS NOT NULL" for name in schema.key)
     bk = f"if({has_key}, concat_ws({literal(SEPARATOR)}, {texts}), NULL)"
-    return rows.withColumns({BK: F.expr(bk), SK: F.expr(_sha256(bk))})
+    return rows.withColumns({c.BK: F.expr(bk), c.SK: F.expr(_sha256(bk))})
 
 
 def attribute_hash(schema: EntitySchema) -> Column:
@@ -68,10 +50,10 @@ def with_hashes(rows: DataFrame, schema: EntitySchema) -> DataFrame:
     pairs = {name: f"__karat_pair_{place}" for place, name in enumerate(sorted(schema.attributes))}
     paired = rows.selectExpr("*", *(f"{_pair(name, schema.attributes[name])} AS {pair}" for name, pair in pairs.items()))
     hashed = paired.withColumns(
-        {STATEMENT_HASH: F.expr(_statement_hash(pairs)), ATTR_HASH: F.expr(_state_hash([pairs[name] for name in schema.tracked]))}
+        {c.STATEMENT_HASH: F.expr(_statement_hash(pairs)), c.ATTR_HASH: F.expr(_state_hash([pairs[name] for name in schema.tracked]))}
     )
-    arrived = _joined(f"lower(hex({STATEMENT_HASH}))", SOURCE_PATH, SOURCE_FILE)
-    return hashed.withColumn(RECORD_HASH, F.expr(_sha256(arrived))).drop(*pairs.values())
+    arrived = _joined(f"lower(hex({c.STATEMENT_HASH}))", c.SOURCE_PATH, c.SOURCE_FILE)
+    return hashed.withColumn(c.RECORD_HASH, F.expr(_sha256(arrived))).drop(*pairs.values())
 
 
 def _sha256(text: Sql) -> Sql:
@@ -81,20 +63,20 @@ def _sha256(text: Sql) -> Sql:
 
 def _state_hash(pairs: Sequence[Sql]) -> Sql:
     state = f"concat_ws({literal(PAIR_SEPARATOR)}, {', '.join(pairs)})" if pairs else "''"
-    return _sha256(f"if({IS_DELETED}, {literal(DELETED_TEXT)}, {state})")
+    return _sha256(f"if({c.IS_DELETED}, {literal(DELETED_TEXT)}, {state})")
 
 
 def _statement_hash(pairs: Mapping[str, Sql]) -> Sql:
     """Key, source, op, times, sequence, and the words. A full row's nulls are left out: a column that is added later changes nothing."""
     words = []
     for name, pair in pairs.items():
-        said_null = f"if({LOAD_TYPE} = 'FULL', NULL, {literal(f'{_escaped_name(name)}={chr(92)}{NULL_TEXT}')})"
-        words.append(f"if(array_contains({ASSERTED}, {literal(name)}), coalesce({pair}, {said_null}), NULL)")
+        said_null = f"if({c.LOAD_TYPE} = 'FULL', NULL, {literal(f'{_escaped_name(name)}={chr(92)}{NULL_TEXT}')})"
+        words.append(f"if(array_contains({c.ASSERTED}, {literal(name)}), coalesce({pair}, {said_null}), NULL)")
     said = f"concat_ws({', '.join((literal(PAIR_SEPARATOR), *words))})"
-    moments = [canonical(name, T.TimestampType()) for name in (EVENT_TS, SNAPSHOT_TS)]
-    texts = [canonical(name, T.StringType()) for name in (BK, SOURCE_SYSTEM, OP, SEQUENCE, LOAD_TYPE)]
+    moments = [canonical(name, T.TimestampType()) for name in (c.EVENT_TS, c.SNAPSHOT_TS)]
+    texts = [canonical(name, T.StringType()) for name in (c.BK, c.SOURCE_SYSTEM, c.OP, c.SEQUENCE, c.LOAD_TYPE)]
     # what a source says about everything it has, it says of one feed: two feeds' extracts of the same time are two statements
-    texts.append(f"if({BK} IS NULL, {canonical(FEED, T.StringType())}, NULL)")
+    texts.append(f"if({c.BK} IS NULL, {canonical(c.FEED, T.StringType())}, NULL)")
     return _sha256(f"concat_ws({', '.join((literal(SEPARATOR), *texts, *moments, said))})")
 
 
@@ -104,7 +86,7 @@ def _joined(*texts: Sql) -> Sql:
 
 def _pair(name: str, kind: T.DataType) -> Sql:
     """`name=value`, both escaped; null for null."""
-    return f"concat({literal(_escaped_name(name) + '=')}, {escape(text_of(quoted(name), kind), chr(92), '|', '=')})"
+    return f"concat({literal(_escaped_name(name) + '=')}, {escape(text_of(c.quoted(name), kind), chr(92), '|', '=')})"
 
 
 def _escaped_name(name: str) -> str:

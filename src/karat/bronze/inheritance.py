@@ -12,7 +12,7 @@ are remembered, never what was itself inherited, so there is no chain of guesses
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from karat.temporal.columns import AT, BK, INHERITED, IS_DELETED, PLACE, RECORD_HASH, SOURCE_SYSTEM, STATEMENT_HASH, quoted
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.sql import Sql, literal
 from karat.temporal.statements import SPEAKS, takes_part
@@ -28,14 +28,16 @@ def with_inheritance(statements: DataFrame, schema: EntitySchema, fill: Column, 
     Needs `PLACE` and `SPEAKS`. Other statements, and everything that was said, stay as they are. With `copies`, there may be rows that
     do not speak: they hear what their statement heard, not the statement itself. Grain: one row per statement.
     """
-    kept = [quoted(name) for name in statements.columns if name not in schema.attributes and name != INHERITED]
-    names = [quoted(name) for name in (*schema.attributes, INHERITED)]
+    kept = [c.quoted(name) for name in statements.columns if name not in schema.attributes and name != c.INHERITED]
+    names = [c.quoted(name) for name in (*schema.attributes, c.INHERITED)]
     remembered = statements.select("*", fill.alias(FILL), *map(F.expr, _memories(schema)))
     taken = remembered.selectExpr(*kept, *names, FILL, *(f"{_taken(name, schema)} AS {_word_on(name)}" for name in schema.attributes))
     if copies:
         taken = taken.selectExpr(*kept, *names, FILL, *(f"{_as_its_statement(name)} AS {_word_on(name)}" for name in schema.attributes))
-    filled = [f"if({FILL} AND NOT {said(name)}, {_word_on(name)}.value, {quoted(name)}) AS {quoted(name)}" for name in schema.attributes]
-    return taken.selectExpr(*kept, *filled, f"if({FILL}, {_whose(schema)}, {INHERITED}) AS {INHERITED}")
+    filled = [
+        f"if({FILL} AND NOT {said(name)}, {_word_on(name)}.value, {c.quoted(name)}) AS {c.quoted(name)}" for name in schema.attributes
+    ]
+    return taken.selectExpr(*kept, *filled, f"if({FILL}, {_whose(schema)}, {c.INHERITED}) AS {c.INHERITED}")
 
 
 def leaves_something_unsaid(schema: EntitySchema) -> Column:
@@ -54,24 +56,24 @@ def nobodys_word() -> Column:
 
 
 def _memory(attribute: str, source: int) -> Sql:
-    return quoted(f"__karat_memory_{source}_{attribute}")
+    return c.quoted(f"__karat_memory_{source}_{attribute}")
 
 
 def _word_on(attribute: str) -> Sql:
-    return quoted(f"__karat_word_{attribute}")
+    return c.quoted(f"__karat_word_{attribute}")
 
 
 def _memories(schema: EntitySchema) -> list[Sql]:
     """Each source's last word on each attribute before the row, as a word that replaces it, or a delete that wipes it."""
-    earlier = f"(PARTITION BY {BK} ORDER BY {PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    earlier = f"(PARTITION BY {c.BK} ORDER BY {c.PLACE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     found = []
     for attribute in schema.attributes:
         word = (
-            f"named_struct('place', {PLACE}, 'gone', {IS_DELETED}, 'value', {quoted(attribute)}, 'source_system', {SOURCE_SYSTEM},"
-            f" 'source_event_ts', {AT}, 'record_hash', {RECORD_HASH})"
+            f"named_struct('place', {c.PLACE}, 'gone', {c.IS_DELETED}, 'value', {c.quoted(attribute)}, 'source_system', {c.SOURCE_SYSTEM},"
+            f" 'source_event_ts', {c.AT}, 'record_hash', {c.RECORD_HASH})"
         )
         for index, source in enumerate(schema.sources):
-            changes = f"{SPEAKS} AND {SOURCE_SYSTEM} = {literal(source)} AND ({IS_DELETED} OR {said(attribute)})"
+            changes = f"{SPEAKS} AND {c.SOURCE_SYSTEM} = {literal(source)} AND ({c.IS_DELETED} OR {said(attribute)})"
             found.append(f"last(if({changes}, {word}, NULL), true) OVER {earlier} AS {_memory(attribute, index)}")
     return found
 
@@ -80,7 +82,7 @@ def _taken(attribute: str, schema: EntitySchema) -> Sql:
     """The word a statement inherits: its own source's, else the latest of any; null when nobody spoke."""
     memories = [_memory(attribute, index) for index in range(len(schema.sources))]
     heard = [f"if({memory}.gone, NULL, {memory})" for memory in memories]
-    own = [f"if({SOURCE_SYSTEM} = {literal(source)}, {word}, NULL)" for source, word in zip(schema.sources, heard, strict=True)]
+    own = [f"if({c.SOURCE_SYSTEM} = {literal(source)}, {word}, NULL)" for source, word in zip(schema.sources, heard, strict=True)]
     places = [f"if({memory}.gone, NULL, {memory}.place)" for memory in memories]
     latest = f"greatest({', '.join(places)})" if len(places) > 1 else places[0]
     anyones = [f"if({memory}.place = {latest}, {memory}, NULL)" for memory in memories]
@@ -88,7 +90,7 @@ def _taken(attribute: str, schema: EntitySchema) -> Sql:
 
 
 def _as_its_statement(attribute: str) -> Sql:
-    first = f"first({_word_on(attribute)}) OVER (PARTITION BY {BK}, {STATEMENT_HASH}, {AT} ORDER BY {PLACE})"
+    first = f"first({_word_on(attribute)}) OVER (PARTITION BY {c.BK}, {c.STATEMENT_HASH}, {c.AT} ORDER BY {c.PLACE})"
     return f"if({SPEAKS}, {_word_on(attribute)}, {first})"
 
 

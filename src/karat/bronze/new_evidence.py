@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.inheritance import leaves_unsaid
-from karat.temporal.columns import ABSENT, BK, EVENT_TS, FEED, IS_DELETED, OP, SK, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS, TRUNCATE
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import from_micros, moment
 from karat.temporal.statements import is_snapshot
@@ -72,30 +72,30 @@ def spans(new: DataFrame, before: EvidenceState, schema: EntitySchema) -> DataFr
 
     Grain: one row per key, and one without a key for the statements about whole sources.
     """
-    apart = is_snapshot() & (F.col(SNAPSHOT_TS) != F.col(EVENT_TS))
-    shown_at = F.when(apart, F.col(SNAPSHOT_TS))
-    source_level = F.when(F.col(BK).isNull() & F.col(OP).isin(TRUNCATE, ABSENT), _source_level())
+    apart = is_snapshot() & (F.col(c.SNAPSHOT_TS) != F.col(c.EVENT_TS))
+    shown_at = F.when(apart, F.col(c.SNAPSHOT_TS))
+    source_level = F.when(F.col(c.BK).isNull() & F.col(c.OP).isin(c.TRUNCATE, c.ABSENT), _source_level())
     found = {
-        EARLIEST: F.min(F.least(F.col(EVENT_TS), shown_at)),
-        LATEST: F.max(F.greatest(F.col(EVENT_TS), shown_at)),
-        _LAST_SAID: F.max(EVENT_TS),
+        EARLIEST: F.min(F.least(F.col(c.EVENT_TS), shown_at)),
+        LATEST: F.max(F.greatest(F.col(c.EVENT_TS), shown_at)),
+        _LAST_SAID: F.max(c.EVENT_TS),
         SHOWN_APART: F.max(F.coalesce(apart, F.lit(False))),
         SHOWN_BY: F.collect_set(snapshot_of()),
-        _SHOWERS: F.collect_set(F.when(apart, F.col(SOURCE_SYSTEM))),
+        _SHOWERS: F.collect_set(F.when(apart, F.col(c.SOURCE_SYSTEM))),
         _OF_SOURCES: F.collect_set(source_level),
         _SNAPSHOTS: F.max(is_snapshot()),
         SILENT: F.max(leaves_unsaid(schema)),
         REOPENS: F.max(F.coalesce(reopens(before), F.lit(False))),
     }
-    counted = new.where(F.col(TIME_BASIS).isNotNull())
-    return counted.groupBy(SK).agg(*(value.alias(name) for name, value in found.items()))
+    counted = new.where(F.col(c.TIME_BASIS).isNotNull())
+    return counted.groupBy(c.SK).agg(*(value.alias(name) for name, value in found.items()))
 
 
 def new_evidence(spans: DataFrame) -> NewEvidence:
     """The spans in sum, counted in one job."""
     micros = {name: F.unix_micros(name) for name in (EARLIEST, _LAST_SAID)}
     found = spans.agg(
-        F.count(SK).alias("about_keys"),
+        F.count(c.SK).alias("about_keys"),
         F.min(micros[EARLIEST]).alias("earliest"),
         F.max(micros[_LAST_SAID]).alias("latest"),
         F.array_distinct(F.flatten(F.collect_set(_SHOWERS))).alias("apart"),
@@ -116,19 +116,19 @@ def new_evidence(spans: DataFrame) -> NewEvidence:
 def reopens(before: EvidenceState) -> Column:
     """Whether a statement may change what an older statement about its whole source, or a snapshot, did to its key."""
     # a delete may now come before a snapshot that showed the key
-    found = F.col(IS_DELETED) & F.col(SOURCE_SYSTEM).isin(*sorted(before.shows_apart))
+    found = F.col(c.IS_DELETED) & F.col(c.SOURCE_SYSTEM).isin(*sorted(before.shows_apart))
     if before.unseen is not None:
-        found = found | (F.col(EVENT_TS) <= moment(before.unseen))
+        found = found | (F.col(c.EVENT_TS) <= moment(before.unseen))
     for source, until in before.source_level.items():
-        found = found | ((F.col(SOURCE_SYSTEM) == source) & (F.col(EVENT_TS) <= moment(until)))
+        found = found | ((F.col(c.SOURCE_SYSTEM) == source) & (F.col(c.EVENT_TS) <= moment(until)))
     return found
 
 
 def _source_level() -> Column:
-    at = F.unix_micros(EVENT_TS).alias("at")
-    return F.struct(F.col(SOURCE_SYSTEM).alias("source"), F.col(FEED).alias("feed"), F.col(OP).alias("op"), at)
+    at = F.unix_micros(c.EVENT_TS).alias("at")
+    return F.struct(F.col(c.SOURCE_SYSTEM).alias("source"), F.col(c.FEED).alias("feed"), F.col(c.OP).alias("op"), at)
 
 
 def snapshot_of() -> Column:
     """The feed and the time of the snapshot that a row belongs to, as one text; null for other rows."""
-    return F.when(is_snapshot() & F.col(SNAPSHOT_TS).isNotNull(), F.concat_ws("@", F.unix_micros(SNAPSHOT_TS), FEED))
+    return F.when(is_snapshot() & F.col(c.SNAPSHOT_TS).isNotNull(), F.concat_ws("@", F.unix_micros(c.SNAPSHOT_TS), c.FEED))

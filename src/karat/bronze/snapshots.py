@@ -12,24 +12,7 @@ from karat.bronze.new_evidence import SourceLevel
 from karat.config.entity import Feed
 from karat.config.resolved import Entity
 from karat.contract.columns import KIND, REASON, RULE
-from karat.temporal.columns import (
-    ABSENT,
-    ASSERTED,
-    EFFECTIVE_FROM,
-    EVENT_TS,
-    FEED,
-    IS_DELETED,
-    LOAD_TYPE,
-    OP,
-    RANK,
-    SK,
-    SNAPSHOT_TS,
-    SOURCE_EFFECTIVE_TO,
-    SOURCE_PATH,
-    SOURCE_SYSTEM,
-    SOURCE_TYPE,
-    TIME_BASIS,
-)
+from karat.temporal import columns as c
 from karat.temporal.moments import from_micros, moment
 
 TOO_MUCH = "max_absent"
@@ -46,7 +29,7 @@ class CompleteSnapshot:
     @property
     def source_level(self) -> SourceLevel:
         """What its source says with it about everything it has."""
-        return SourceLevel(self.feed.source_system, self.feed.name, ABSENT, self.at)
+        return SourceLevel(self.feed.source_system, self.feed.name, c.ABSENT, self.at)
 
 
 def complete_snapshots(batch: DataFrame, entity: Entity) -> list[CompleteSnapshot]:
@@ -57,16 +40,16 @@ def complete_snapshots(batch: DataFrame, entity: Entity) -> list[CompleteSnapsho
     feeds = {feed.feed.name: feed.feed for feed in entity.feeds if feed.feed.absence_means == "deleted"}
     if not feeds:
         return []
-    shown_at = F.when((F.col(KIND) == "row") & F.col(SNAPSHOT_TS).isNotNull(), F.unix_micros(SNAPSHOT_TS))
+    shown_at = F.when((F.col(KIND) == "row") & F.col(c.SNAPSHOT_TS).isNotNull(), F.unix_micros(c.SNAPSHOT_TS))
     lacks_rows = (F.col(KIND) == "refused") & (F.col(RULE) != TOO_MUCH)
     files = (
-        batch.where(F.col(FEED).isin(*feeds))
-        .groupBy(FEED, SOURCE_PATH)
+        batch.where(F.col(c.FEED).isin(*feeds))
+        .groupBy(c.FEED, c.SOURCE_PATH)
         .agg(F.collect_set(shown_at).alias("shown"), F.max(lacks_rows).alias("lacks"))
         .collect()
     )
-    shown = {(row[FEED], at) for row in files for at in row["shown"]}
-    lacking = {(row[FEED], at) for row in files if row["lacks"] for at in row["shown"]}
+    shown = {(row[c.FEED], at) for row in files for at in row["shown"]}
+    lacking = {(row[c.FEED], at) for row in files if row["lacks"] for at in row["shown"]}
     return [CompleteSnapshot(feeds[name], from_micros(at)) for name, at in sorted(shown - lacking)]
 
 
@@ -88,7 +71,7 @@ def without_suspicious(batch: DataFrame, context: StageContext) -> DataFrame:
             reason = (
                 f"the snapshot of {each.at:%Y-%m-%d %H:%M:%S} would delete {share:.1%} of the keys {each.feed.source_system} holds live"
             )
-            concerned = (F.col(KIND) == "row") & (F.col(FEED) == each.feed.name) & (F.col(SNAPSHOT_TS) == moment(each.at))
+            concerned = (F.col(KIND) == "row") & (F.col(c.FEED) == each.feed.name) & (F.col(c.SNAPSHOT_TS) == moment(each.at))
             explained = f"{reason}; allowed are {each.feed.max_absent:.1%}"
             batch = batch.withColumns(
                 {
@@ -103,31 +86,31 @@ def without_suspicious(batch: DataFrame, context: StageContext) -> DataFrame:
 def _share_absent(each: CompleteSnapshot, batch: DataFrame, context: StageContext) -> float:
     """The share of the source's keys, live at the snapshot's time, that no row of the snapshot shows, in this run or an earlier one."""
     at = moment(each.at)
-    is_part = (F.col(FEED) == each.feed.name) & (F.col(SNAPSHOT_TS) == at)
-    shown = batch.where(is_part & (F.col(KIND) == "row")).select(SK)
-    shown = shown.unionByName(context.assertions().where(is_part).select(SK)).distinct()
-    was_held = (F.col(EFFECTIVE_FROM) <= at) & (F.col(SOURCE_EFFECTIVE_TO).isNull() | (F.col(SOURCE_EFFECTIVE_TO) > at))
-    of_source = (F.col(SOURCE_SYSTEM) == each.feed.source_system) & ~F.col(IS_DELETED)
-    live = context.versions().where(of_source & was_held).select(SK)
-    marked = live.alias("live").join(shown.withColumn("__karat_shown", F.lit(1)), SK, "left")
+    is_part = (F.col(c.FEED) == each.feed.name) & (F.col(c.SNAPSHOT_TS) == at)
+    shown = batch.where(is_part & (F.col(KIND) == "row")).select(c.SK)
+    shown = shown.unionByName(context.assertions().where(is_part).select(c.SK)).distinct()
+    was_held = (F.col(c.EFFECTIVE_FROM) <= at) & (F.col(c.SOURCE_EFFECTIVE_TO).isNull() | (F.col(c.SOURCE_EFFECTIVE_TO) > at))
+    of_source = (F.col(c.SOURCE_SYSTEM) == each.feed.source_system) & ~F.col(c.IS_DELETED)
+    live = context.versions().where(of_source & was_held).select(c.SK)
+    marked = live.alias("live").join(shown.withColumn("__karat_shown", F.lit(1)), c.SK, "left")
     found = marked.agg(F.count(F.lit(1)).alias("live"), F.count_if(F.col("__karat_shown").isNull()).alias("absent")).first()
     return found["absent"] / found["live"] if found and found["live"] else 0.0
 
 
 def _statement(each: CompleteSnapshot, batch: DataFrame, path: str, entity: Entity) -> list[Column]:
     said: dict[str, Column] = {
-        SOURCE_SYSTEM: F.lit(each.feed.source_system),
-        SOURCE_TYPE: F.lit("file" if each.feed.source.kind == "files" else "table"),
-        SOURCE_PATH: F.lit(path),
-        FEED: F.lit(each.feed.name),
-        EVENT_TS: moment(each.at),
-        SNAPSHOT_TS: moment(each.at),
-        OP: F.lit(ABSENT),
-        LOAD_TYPE: F.lit("FULL"),
-        RANK: F.lit(each.feed.precedence_rank),
-        IS_DELETED: F.lit(False),
-        ASSERTED: F.slice(F.array(F.lit("")), 1, 0),  # nothing, in the type of an array that holds no nulls
-        TIME_BASIS: F.lit(entity.declared.time_basis),
+        c.SOURCE_SYSTEM: F.lit(each.feed.source_system),
+        c.SOURCE_TYPE: F.lit("file" if each.feed.source.kind == "files" else "table"),
+        c.SOURCE_PATH: F.lit(path),
+        c.FEED: F.lit(each.feed.name),
+        c.EVENT_TS: moment(each.at),
+        c.SNAPSHOT_TS: moment(each.at),
+        c.OP: F.lit(c.ABSENT),
+        c.LOAD_TYPE: F.lit("FULL"),
+        c.RANK: F.lit(each.feed.precedence_rank),
+        c.IS_DELETED: F.lit(False),
+        c.ASSERTED: F.slice(F.array(F.lit("")), 1, 0),  # nothing, in the type of an array that holds no nulls
+        c.TIME_BASIS: F.lit(entity.declared.time_basis),
         KIND: F.lit("row"),
     }
     return [said.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in batch.schema]

@@ -19,27 +19,7 @@ from karat.bronze.facts import facts
 from karat.bronze.identity import attribute_hash
 from karat.bronze.inheritance import leaves_something_unsaid, with_inheritance
 from karat.bronze.schema import HELD, OPENS, REBUILDS, riding_columns, timeline_columns
-from karat.temporal.columns import (
-    AT,
-    ATTR_HASH,
-    BK,
-    CORRECTS,
-    EFFECTIVE_FROM,
-    EFFECTIVE_TO,
-    FIRST_SEEN,
-    INHERITED,
-    IS_CURRENT,
-    IS_DELETED,
-    IS_SOURCE_CURRENT,
-    LAST_EVENT_TS,
-    LAST_SEEN,
-    PLACE,
-    SEEN_COUNT,
-    SOURCE_EFFECTIVE_TO,
-    SOURCE_SYSTEM,
-    Names,
-    col,
-)
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.order import in_place, in_place_by_source
 from karat.temporal.riding import packed, unpacked
@@ -68,26 +48,26 @@ def timeline(assertions: DataFrame, schema: EntitySchema, *, source_level: bool 
     return versions(told.withColumn(SETTLED, F.lit(None).cast("timestamp")), schema)
 
 
-def versions(told: DataFrame, schema: EntitySchema, carried: Names = (), *, snapshots: bool = True) -> DataFrame:
+def versions(told: DataFrame, schema: EntitySchema, carried: c.Names = (), *, snapshots: bool = True) -> DataFrame:
     """Statements, complete and in their order, to versions with both chains. Grain: one row per version.
 
     `carried` are columns of the statement that opened each version; where they have `OPENS`, statements that stand for
     held versions and open none are there too. `snapshots` says whether there may be rows of snapshots among the statements.
     """
-    opened = Window.partitionBy(BK, OPENS).orderBy(PLACE)
-    by_source = Window.partitionBy(BK, OPENS, SOURCE_SYSTEM).orderBy(PLACE) if len(schema.sources) > 1 else opened
+    opened = Window.partitionBy(c.BK, OPENS).orderBy(c.PLACE)
+    by_source = Window.partitionBy(c.BK, OPENS, c.SOURCE_SYSTEM).orderBy(c.PLACE) if len(schema.sources) > 1 else opened
     return (
         packed(told, riding_columns(schema))
         .transform(with_versions if snapshots else _with_versions_of_events, schema)
         .transform(opening_statements, schema)
         .withColumns(
             {
-                EFFECTIVE_TO: F.coalesce(F.col(SETTLED), F.lead(EFFECTIVE_FROM).over(opened)),
-                SOURCE_EFFECTIVE_TO: F.lead(EFFECTIVE_FROM).over(by_source),
+                c.EFFECTIVE_TO: F.coalesce(F.col(SETTLED), F.lead(c.EFFECTIVE_FROM).over(opened)),
+                c.SOURCE_EFFECTIVE_TO: F.lead(c.EFFECTIVE_FROM).over(by_source),
                 # whether there is a next version, not whether its start is known
-                IS_CURRENT: F.col(SETTLED).isNull() & F.lead(PLACE).over(opened).isNull(),
-                IS_SOURCE_CURRENT: F.lead(PLACE).over(by_source).isNull(),
-                CORRECTS: F.lit(None).cast("binary"),
+                c.IS_CURRENT: F.col(SETTLED).isNull() & F.lead(c.PLACE).over(opened).isNull(),
+                c.IS_SOURCE_CURRENT: F.lead(c.PLACE).over(by_source).isNull(),
+                c.CORRECTS: F.lit(None).cast("binary"),
             }
         )
         .transform(unpacked)
@@ -102,9 +82,9 @@ def with_versions(told: DataFrame, schema: EntitySchema) -> DataFrame:
     between; any other statement opens a version unless source and state are those of the version before it.
     """
     by_source = in_place_by_source(schema.sources)
-    same_state = F.col(ATTR_HASH).eqNullSafe(F.lag(ATTR_HASH).over(by_source))
-    marked = told.withColumn(REPEATS, is_snapshot() & same_state & F.lag(PLACE).over(by_source).isNotNull())
-    state = F.when(~F.col(REPEATS), F.struct(SOURCE_SYSTEM, ATTR_HASH))
+    same_state = F.col(c.ATTR_HASH).eqNullSafe(F.lag(c.ATTR_HASH).over(by_source))
+    marked = told.withColumn(REPEATS, is_snapshot() & same_state & F.lag(c.PLACE).over(by_source).isNotNull())
+    state = F.when(~F.col(REPEATS), F.struct(c.SOURCE_SYSTEM, c.ATTR_HASH))
     opens = ~F.col(REPEATS) & ~state.eqNullSafe(F.last(state, ignorenulls=True).over(before(in_place())))
     to_here = (Window.unboundedPreceding, Window.currentRow)
     number = F.sum(F.col(OPENS).cast("int")).over(in_place().rowsBetween(*to_here))
@@ -115,7 +95,7 @@ def with_versions(told: DataFrame, schema: EntitySchema) -> DataFrame:
 
 def _with_versions_of_events(told: DataFrame, schema: EntitySchema) -> DataFrame:  # noqa: ARG001  (stands in for the function above)
     """The same where no statement is a row of a snapshot. Grain: unchanged."""
-    state = F.struct(SOURCE_SYSTEM, ATTR_HASH)
+    state = F.struct(c.SOURCE_SYSTEM, c.ATTR_HASH)
     opens = ~state.eqNullSafe(F.lag(state).over(in_place()))
     to_here = in_place().rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return told.withColumn(OPENS, opens).withColumn(VERSION, F.sum(F.col(OPENS).cast("int")).over(to_here))
@@ -126,23 +106,23 @@ def opening_statements(told: DataFrame, schema: EntitySchema) -> DataFrame:
 
     Among statements that stand for held versions, those that open none any more stay as well.
     """
-    absorbed = all_of(Window.partitionBy(BK, VERSION).orderBy(PLACE))
+    absorbed = all_of(Window.partitionBy(c.BK, VERSION).orderBy(c.PLACE))
     sightings = {
-        FIRST_SEEN: F.min(FIRST_SEEN).over(absorbed),
-        LAST_SEEN: F.max(LAST_SEEN).over(absorbed),
-        SEEN_COUNT: F.sum(SEEN_COUNT).over(absorbed),
-        LAST_EVENT_TS: F.max(F.coalesce(F.col(LAST_EVENT_TS), F.col(AT))).over(absorbed),
+        c.FIRST_SEEN: F.min(c.FIRST_SEEN).over(absorbed),
+        c.LAST_SEEN: F.max(c.LAST_SEEN).over(absorbed),
+        c.SEEN_COUNT: F.sum(c.SEEN_COUNT).over(absorbed),
+        c.LAST_EVENT_TS: F.max(F.coalesce(F.col(c.LAST_EVENT_TS), F.col(c.AT))).over(absorbed),
     }
     # a repeated delete says nothing, so it changes nothing of what the first one carried
     rides_along = {
-        name: F.when(F.col(IS_DELETED), col(name)).otherwise(F.last(col(name)).over(absorbed))
-        for name in (*sorted(schema.untracked), INHERITED)
+        name: F.when(F.col(c.IS_DELETED), c.col(name)).otherwise(F.last(c.col(name)).over(absorbed))
+        for name in (*sorted(schema.untracked), c.INHERITED)
     }
     continues = REBUILDS in told.columns
     rebuilds = {REBUILDS: F.max(REBUILDS).over(absorbed)} if continues else {}
     seen = told.withColumns({**sightings, **rides_along, **rebuilds})
     kept = F.col(OPENS) | F.col(HELD).isNotNull() if continues else F.col(OPENS)
-    return seen.where(kept).withColumn(EFFECTIVE_FROM, F.col(AT))
+    return seen.where(kept).withColumn(c.EFFECTIVE_FROM, F.col(c.AT))
 
 
 def _reconstructed(told: DataFrame, schema: EntitySchema) -> DataFrame:
@@ -152,4 +132,4 @@ def _reconstructed(told: DataFrame, schema: EntitySchema) -> DataFrame:
     follows = F.col(ROLE) == FOLLOWS
     fill = follows | leaves_something_unsaid(schema) if schema.propagate else follows
     filled = with_inheritance(told, schema, fill)
-    return filled.withColumn(ATTR_HASH, F.when(fill, attribute_hash(schema)).otherwise(F.col(ATTR_HASH)))
+    return filled.withColumn(c.ATTR_HASH, F.when(fill, attribute_hash(schema)).otherwise(F.col(c.ATTR_HASH)))

@@ -12,8 +12,8 @@ from karat.bronze.arrival import (
     keys_needing_evidence,
     prior_versions,
     reconstructed,
-    words_of_evidence,
-    words_of_versions,
+    statements_of_evidence,
+    statements_of_versions,
 )
 from karat.bronze.batch_stats import BatchStats
 from karat.bronze.concerned import Concerned
@@ -48,11 +48,11 @@ def _words(silent: DataFrame, stats: BatchStats, concerned: Concerned, context: 
     before = replace(context.before, shows_apart=context.before.shows_apart | stats.shows_apart)
     all_evidence = bool(concerned.new.source_level)
     prior = prior_versions(concerned.versions, before, context.schema, all_evidence=all_evidence)
-    by_versions = words_of_versions(prior, context.schema)
+    by_versions = statements_of_versions(prior, context.schema)
     needing = keys_needing_evidence(silent, prior, before, context.schema, all_evidence=all_evidence)
     count, since = bounds_of(needing)
     if not count:
         return by_versions
     source_level = bool(concerned.new.source_level or context.before.source_level)
-    by_evidence = words_of_evidence(context.assertions(), needing.select(SK), since, source_level=source_level)
+    by_evidence = statements_of_evidence(context.assertions(), needing.select(SK), since, source_level=source_level)
     return by_evidence.unionByName(by_versions, allowMissingColumns=True)

@@ -7,7 +7,7 @@ from karat.config.curation import Curation, CurationSettings, CurationTable, par
 from karat.config.document import Document, dotted
 from karat.config.names import TableName, is_path, is_plain, lake_path, table_name
 from karat.config.problems import Problem, shown
-from karat.config.resolved import Config, CuratedTable, CurationBooks, OrderBy
+from karat.config.resolved import AuditTables, Config, CuratedTable, OrderBy
 
 
 def resolve_curation(curation: Curation, document: Document, config: Config) -> tuple[list[tuple[int, CuratedTable]], list[Problem]]:
@@ -41,12 +41,12 @@ def resolve_curation(curation: Curation, document: Document, config: Config) -> 
             continue
         sql = _sql_file(table, settings, config.folder, problems.append, (document, index))
         if source and target and control and audit and table.enabled:
-            resolved.append((index, _complete(table, settings, (source, target, sql), CurationBooks(control, audit))))
+            resolved.append((index, _complete(table, settings, (source, target, sql), AuditTables(control, audit))))
     return resolved, problems
 
 
 def _complete(
-    table: CurationTable, settings: CurationSettings, places: tuple[TableName, TableName, Path | None], books: CurationBooks
+    table: CurationTable, settings: CurationSettings, places: tuple[TableName, TableName, Path | None], audit_tables: AuditTables
 ) -> CuratedTable:
     source, target, sql = places
     watermark = table.watermark_column or settings.default_watermark_column
@@ -70,7 +70,7 @@ def _complete(
         effective_from=table.effective_from_column or watermark,
         add_columns=table.schema_evolution == "add",
         open_end=parse_timestamp(settings.scd2_end_date_value),
-        books=books,
+        audit_tables=audit_tables,
     )
 
 

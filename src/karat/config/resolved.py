@@ -23,7 +23,7 @@ class OrderBy:
 
 
 @dataclass(frozen=True)
-class CurationBooks:
+class AuditTables:
     """The control table and the audit table of a curation."""
 
     control: TableName
@@ -52,7 +52,7 @@ class CuratedTable:
     effective_from: str
     add_columns: bool
     open_end: datetime
-    books: CurationBooks
+    audit_tables: AuditTables
 
     @property
     def entity_key(self) -> tuple[str, ...]:

@@ -18,15 +18,15 @@ class Writer:
     file: str
     line: int
     path: str
-    books: tuple[str, str] | None = None
+    audit_tables: tuple[str, str] | None = None
     """Control and audit table, for curated tables."""
 
 
 def curated_writer(table: CuratedTable, file: str, line: int) -> Writer:
     """What a curated table writes and reads."""
-    books = (str(table.books.control), str(table.books.audit))
+    audit_tables = (str(table.audit_tables.control), str(table.audit_tables.audit))
     writes = frozenset({str(table.target), str(table.quarantine)})
-    return Writer(str(table.target), writes, frozenset({str(table.source)}), file, line, "target_table", books)
+    return Writer(str(table.target), writes, frozenset({str(table.source)}), file, line, "target_table", audit_tables)
 
 
 def entity_writer(entity: Entity, file: str, line: int) -> Writer:
@@ -50,13 +50,13 @@ def _written_twice(writers: Sequence[Writer]) -> list[Problem]:
     problems = []
     first: dict[str, Writer] = {}
     for writer in writers:
-        books = {name.lower() for name in writer.books or ()}
-        if writer.name.lower() in books:
+        audit_tables = {name.lower() for name in writer.audit_tables or ()}
+        if writer.name.lower() in audit_tables:
             message, remedy = "the target is also the control or audit table", "give it a name of its own"
             problems.append(Problem(writer.file, writer.line, writer.path, message, writer.name, remedy))
-        if len(books) == 1:
+        if len(audit_tables) == 1:
             message, remedy = "control and audit are one table", "give each a table of its own"
-            problems.append(Problem(writer.file, writer.line, "settings.control_table", message, (writer.books or ("",))[0], remedy))
+            problems.append(Problem(writer.file, writer.line, "settings.control_table", message, (writer.audit_tables or ("",))[0], remedy))
         for name in sorted(writer.writes):
             earlier = first.setdefault(name.lower(), writer)
             if earlier is not writer:
@@ -75,7 +75,7 @@ def _cycles(writers: Sequence[Writer]) -> list[Problem]:
         found = next(writer for writer in writers if writer.name in path)
         remedy = "break the circle: one of them must read something else"
         message = f"these tables wait for each other: {' ← '.join(path)}"
-        return [Problem(found.file, found.line, "source_table" if found.books else "feeds", message, remedy=remedy)]
+        return [Problem(found.file, found.line, "source_table" if found.audit_tables else "feeds", message, remedy=remedy)]
     return []
 
 

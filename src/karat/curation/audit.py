@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from karat.config.names import TableName
-from karat.config.resolved import CurationBooks
-from karat.lake.context import Recorded, RunContext
+from karat.config.resolved import AuditTables
+from karat.lake.context import ControlEntry, RunContext
 from karat.lake.delta import DeltaTables
 from karat.lake.outcome import Outcome
 from karat.lake.tables import Layout, TableState
@@ -62,10 +62,10 @@ class AuditEntry:
     error: str | None
 
 
-def read_control(context: RunContext, books: Iterable[CurationBooks]) -> dict[str, Recorded]:
+def read_control(context: RunContext, audit_tables: Iterable[AuditTables]) -> dict[str, ControlEntry]:
     """What the control tables say, by target; a missing control table says nothing."""
-    found: dict[str, Recorded] = {}
-    for control in {each.control for each in books}:
+    found: dict[str, ControlEntry] = {}
+    for control in {each.control for each in audit_tables}:
         tables = context.tables()
         state = tables.state(control, _stage(control))
         if not state.exists:
@@ -74,24 +74,24 @@ def read_control(context: RunContext, books: Iterable[CurationBooks]) -> dict[st
         rows = tables.read(control, state.version).select("table_name", "last_run_id", F.unix_micros("watermark_value"))
         for name, run_id, micros in rows.collect():
             watermark = None if micros is None else from_micros(micros)
-            found[name] = Recorded(watermark, run_id, str(notes[name]) if name in notes else None)
+            found[name] = ControlEntry(watermark, run_id, str(notes[name]) if name in notes else None)
     return found
 
 
-def write_audit(context: RunContext, books: CurationBooks, entries: Sequence[AuditEntry]) -> None:
+def write_audit(context: RunContext, audit_tables: AuditTables, entries: Sequence[AuditEntry]) -> None:
     """One commit to the audit table, one to the control table; the watermark there never goes back."""
     if not entries:
         return
     tables = context.tables()
-    audit = _state(tables, books.audit, AUDIT, context)
+    audit = _state(tables, audit_tables.audit, AUDIT, context)
     rows = [_audit_row(entry, context) for entry in entries] + _missing_audit_rows(tables, audit, entries, context)
-    tables.append(_rows(tables, AUDIT, rows), books.audit, context.commit(_stage(books.audit), audit.next_number))
-    control = _state(tables, books.control, CONTROL, context)
+    tables.append(_rows(tables, AUDIT, rows), audit_tables.audit, context.commit(_stage(audit_tables.audit), audit.next_number))
+    control = _state(tables, audit_tables.control, CONTROL, context)
     new = _rows(tables, CONTROL, [_control_row(entry, context) for entry in entries])
     # The few rows are written anew in one job, where a MERGE takes a dozen; a second writer uses the same number and conflicts.
-    latest = _latest(tables.read(books.control, control.version), new)
+    latest = _latest(tables.read(audit_tables.control, control.version), new)
     notes = _notes(control.checkpoint.position, entries)
-    tables.overwrite(latest, books.control, context.commit(_stage(books.control), control.next_number, **notes))
+    tables.overwrite(latest, audit_tables.control, context.commit(_stage(audit_tables.control), control.next_number, **notes))
 
 
 def _state(tables: DeltaTables, name: TableName, schema: T.StructType, context: RunContext) -> TableState:
@@ -124,7 +124,7 @@ def _notes(before: Position, entries: Iterable[AuditEntry]) -> Position:
 
 def _control_row(entry: AuditEntry, context: RunContext) -> Mapping[str, Value]:
     outcome = entry.outcome
-    known = context.recorded_for(entry.table).watermark
+    known = context.control_entry(entry.table).watermark
     marks = [mark for mark in (outcome.watermark_after, known) if mark is not None]
     return {
         "table_name": entry.table,
@@ -161,7 +161,7 @@ def _missing_audit_rows(
         (entry.table, commit)
         for entry in entries
         for commit in entry.outcome.previous.recent
-        if commit.position and commit.position.get("books_before") == context.recorded_for(entry.table).run_id
+        if commit.position and commit.position.get("books_before") == context.control_entry(entry.table).run_id
     ]
     if not missed:
         return []

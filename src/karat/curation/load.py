@@ -37,7 +37,7 @@ def curate(stage: Curate, context: RunContext) -> Outcome:
     """Read above the watermark, commit what differs. Reading the same rows again commits nothing."""
     table, tables = stage.table, context.tables()
     target = tables.state(table.target, stage.name)
-    previous, recorded = target.checkpoint, context.recorded_for(stage.name)
+    previous, recorded = target.checkpoint, context.control_entry(stage.name)
     before = watermark_of(previous, recorded.watermark)
     version = source_version(table, tables)
     note = control_note(version, previous)
@@ -151,5 +151,5 @@ def _commit(stage: Curate, context: RunContext, target: TableState, progress: Pr
         watermark_before=before.isoformat() if before else None,
         read=progress.read,
         started_at=context.stamp.started_at.isoformat(),
-        books_before=context.recorded_for(stage.name).run_id,
+        books_before=context.control_entry(stage.name).run_id,
     )

@@ -29,7 +29,7 @@ class RunStamp:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ControlEntry:
     """What a control table says about one target."""
 
     watermark: datetime | None = None
@@ -45,12 +45,12 @@ class RunContext:
     config: Config
     spark: SparkSession
     stamp: RunStamp
-    recorded: Mapping[str, Recorded] = field(default_factory=dict)
+    control: Mapping[str, ControlEntry] = field(default_factory=dict)
     """The control tables as they were at the start, by target."""
 
-    def recorded_for(self, target: str) -> Recorded:
+    def control_entry(self, target: str) -> ControlEntry:
         """What the control table said about one target; nothing before its first run."""
-        return self.recorded.get(target, Recorded())
+        return self.control.get(target, ControlEntry())
 
     def commit(self, stage: str, number: int, **position: Any) -> Commit:  # noqa: ANN401  (whatever JSON holds)
         """A commit of this run."""

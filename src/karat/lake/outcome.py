@@ -17,9 +17,9 @@ class Outcome:
     watermark_before: datetime | None = None
     watermark_after: datetime | None = None
     previous: Checkpoint = field(default_factory=Checkpoint)
-    """The target's last commit before this one: the books are mended from it when a crash left them behind."""
+    """The target's last commit before this one: the control table is mended from it when a crash left them behind."""
     consumed: str | None = None
-    """What the books are to note, where no commit of the target says what was consumed."""
+    """What the control table is to note, where no commit of the target says what was consumed."""
     position: str | None = None
     """How far the stage has consumed what it reads, for the mirror, where that is no time."""
     notes: tuple[str, ...] = ()

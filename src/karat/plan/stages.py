@@ -29,7 +29,12 @@ class Curate:
     @property
     def writes(self) -> tuple[str, ...]:
         """The tables it may write."""
-        return (str(self.table.target), str(self.table.quarantine), str(self.table.books.control), str(self.table.books.audit))
+        return (
+            str(self.table.target),
+            str(self.table.quarantine),
+            str(self.table.audit_tables.control),
+            str(self.table.audit_tables.audit),
+        )
 
 
 @dataclass(frozen=True)

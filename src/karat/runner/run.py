@@ -16,7 +16,7 @@ from typing import Final, TypeVar, assert_never
 
 from karat.belief.load import believe
 from karat.bronze.load import load as land
-from karat.config.resolved import CurationBooks  # noqa: TC001  (dict keys at run time read better typed)
+from karat.config.resolved import AuditTables  # noqa: TC001  (dict keys at run time read better typed)
 from karat.curation.audit import AuditEntry, write_audit
 from karat.curation.load import curate
 from karat.errors import KaratError, StateConflict
@@ -154,7 +154,7 @@ class _Runner:
             outcome = with_retries(partial(_dispatch, stage, self.context), stage.name, self.interruption)
             return Result(stage, outcome, time.monotonic() - begun, outcome.problem)
         except Exception as failure:  # noqa: BLE001  (whatever a table does, the others go on)
-            mark = self.context.recorded_for(stage.name).watermark
+            mark = self.context.control_entry(stage.name).watermark
             stopped = self.interruption.now
             outcome = Outcome("interrupted" if stopped else "failed", watermark_before=mark, watermark_after=mark)
             return Result(stage, outcome, time.monotonic() - begun, self._stopped() if stopped else explained(failure), failure)
@@ -235,20 +235,22 @@ def _dispatch(stage: Stage, context: RunContext) -> Outcome:
 
 def _audit(context: RunContext, results: tuple[Result, ...], sink: Sink, interruption: Interruption) -> tuple[str, ...]:
     """Control and audit rows for all curated tables. Returns the control tables that could not be written; no data is lost by it."""
-    entries: dict[CurationBooks, list[AuditEntry]] = {}
+    entries: dict[AuditTables, list[AuditEntry]] = {}
     for result in results:
         if isinstance(result.stage, Curate):
             error = result.error.message if result.error else None
             entry = AuditEntry(result.stage.name, result.outcome, result.seconds, error)
-            entries.setdefault(result.stage.table.books, []).append(entry)
+            entries.setdefault(result.stage.table.audit_tables, []).append(entry)
     broken = []
-    for books, of_books in entries.items():
+    for audit_tables, of_tables in entries.items():
         try:
-            with_retries(partial(write_audit, context, books, of_books), str(books.control), interruption)
+            with_retries(partial(write_audit, context, audit_tables, of_tables), str(audit_tables.control), interruption)
         except Exception as failure:  # noqa: BLE001  (the data is committed; say what is missing and go on)
-            broken.append(str(books.control))
+            broken.append(str(audit_tables.control))
             cause = explained(failure)
-            ended = StageFinished(context.stamp.run_id, _now(), str(books.control), "failed", 0.0, error=str(cause), summary=cause.notice)
+            ended = StageFinished(
+                context.stamp.run_id, _now(), str(audit_tables.control), "failed", 0.0, error=str(cause), summary=cause.notice
+            )
             sink.emit(ended)
     return tuple(broken)
 

@@ -39,15 +39,15 @@ class Checkpoint:
     position: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     trusted: bool = False
-    """Whether the log says where the stage stands; when it is silent, only the books know."""
+    """Whether the log says where the stage stands; when it is silent, only the control table knows."""
     set_back: bool = False
-    """Whether the table was restored since: then the books know too much."""
+    """Whether the table was restored since: then the control table knows too much."""
     moved: str | None = None
     """The table's own last move, see `last_move`; None when there is none in the log."""
     untouched: bool = False
     """Whether that move is this commit: nobody else has changed rows since."""
     recent: tuple["Checkpoint", ...] = ()
-    """The stage's recent commits, newest first; the books are mended from those they missed."""
+    """The stage's recent commits, newest first; the control table is mended from those they missed."""
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,7 @@ Each tiebreaker has its reason:
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from karat.temporal.columns import (
-    AT,
-    BK,
-    INGEST_TS,
-    IS_DELETED,
-    PLACE,
-    RANK,
-    RECORD_HASH,
-    RUN_ID,
-    SEQUENCE,
-    SOURCE_FILE,
-    SOURCE_SYSTEM,
-    STATEMENT_HASH,
-    Names,
-)
+from karat.temporal import columns as c
 
 ORDER_FILE: str = "__karat_order_file"
 """Working: the first name among the files that brought copies of a statement, so that arrival does not decide its place."""
@@ -42,33 +28,33 @@ _WIDTH = 40
 
 def in_their_order(rows: DataFrame) -> DataFrame:
     """The statements about each entity with `PLACE`, their number in its order. Grain: unchanged."""
-    return rows.withColumn(SEQUENCE_ORDER, sequence_order(F.col(SEQUENCE))).withColumn(PLACE, F.row_number().over(in_place()))
+    return rows.withColumn(SEQUENCE_ORDER, sequence_order(F.col(c.SEQUENCE))).withColumn(c.PLACE, F.row_number().over(in_place()))
 
 
 def in_place() -> WindowSpec:
     """An entity's statements in their order, as `PLACE` numbers them."""
-    return Window.partitionBy(BK).orderBy(
-        F.col(AT).asc(),
-        F.col(RANK).desc(),
+    return Window.partitionBy(c.BK).orderBy(
+        F.col(c.AT).asc(),
+        F.col(c.RANK).desc(),
         F.col(SEQUENCE_ORDER).asc(),
-        F.col(IS_DELETED).asc(),
+        F.col(c.IS_DELETED).asc(),
         F.col(ORDER_FILE).asc_nulls_last(),
-        F.col(RUN_ID).asc_nulls_last(),
-        F.col(INGEST_TS).asc(),
-        F.col(STATEMENT_HASH).asc(),
+        F.col(c.RUN_ID).asc_nulls_last(),
+        F.col(c.INGEST_TS).asc(),
+        F.col(c.STATEMENT_HASH).asc(),
     )
 
 
 def in_arrival(*partition: str) -> WindowSpec:
     """Copies of a statement in the order they came in, within the partition."""
     return Window.partitionBy(*partition).orderBy(
-        F.col(INGEST_TS).asc(), F.col(RUN_ID).asc(), F.col(SOURCE_FILE).asc_nulls_last(), F.col(RECORD_HASH).asc()
+        F.col(c.INGEST_TS).asc(), F.col(c.RUN_ID).asc(), F.col(c.SOURCE_FILE).asc_nulls_last(), F.col(c.RECORD_HASH).asc()
     )
 
 
-def in_place_by_source(sources: Names) -> WindowSpec:
+def in_place_by_source(sources: c.Names) -> WindowSpec:
     """One source's statements about an entity in their order; where there is only one, that is the entity's own order."""
-    return Window.partitionBy(BK, SOURCE_SYSTEM).orderBy(PLACE) if len(sources) > 1 else in_place()
+    return Window.partitionBy(c.BK, c.SOURCE_SYSTEM).orderBy(c.PLACE) if len(sources) > 1 else in_place()
 
 
 def sequence_order(sequence: Column) -> Column:

@@ -94,14 +94,14 @@ def test_the_printed_objects_load_as_printed(tmp_path: Path, file: str) -> None:
     assert table.tracked == ("name", "email", "address")
     assert table.sql_file == tmp_path / "conf/sql/customers_transform.sql"
     assert table.open_end == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-    assert (str(table.books.control), str(table.books.audit)) == ("silver.curation_control", "silver.curation_audit_log")
+    assert (str(table.audit_tables.control), str(table.audit_tables.audit)) == ("silver.curation_control", "silver.curation_audit_log")
     assert table.target.catalog is None  # karat.yml names none
     assert (table.hash, table.place_late, table.add_columns) == ("md5", False, False)
 
 
 def test_the_catalog_of_the_settings_counts_where_the_project_names_one(tmp_path: Path) -> None:
     (table,) = load(project(tmp_path, PRINTED, karat="project: test\ncatalog: hive\n")).curated
-    assert (table.target.catalog, table.source.catalog, table.books.audit.catalog) == ("main", "main", "main")
+    assert (table.target.catalog, table.source.catalog, table.audit_tables.audit.catalog) == ("main", "main", "main")
 
 
 def test_short_names_are_the_long_ones(tmp_path: Path) -> None:

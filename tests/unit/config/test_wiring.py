@@ -25,7 +25,7 @@ def test_one_target_has_one_declaration(tmp_path: Path) -> None:
     assert "control or audit table" in problem.message
 
 
-def test_the_books_are_two_tables(tmp_path: Path) -> None:
+def test_control_and_audit_tables_are_two_tables(tmp_path: Path) -> None:
     settings = {"control_table": "silver.books", "audit_table": "silver.books"}
     (problem,) = problems(project_folder(tmp_path, [curated("silver.a", "bronze.a")], settings=settings))
     assert problem.path in {"settings.audit_table", "settings.control_table"}

@@ -14,7 +14,7 @@ import pytest
 
 from karat.config.load import load
 from karat.errors import SourceUnavailable
-from karat.lake.context import Recorded, RunStamp
+from karat.lake.context import ControlEntry, RunStamp
 from karat.lake.outcome import Outcome
 from karat.plan.build import Plan, build_plan
 from karat.runner import run as runner
@@ -73,7 +73,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
         config = load(project_folder(tmp_path, [curated(name, source.get(name, "bronze.x")) for name in NAMES], karat=karat))
         jobs, events = Jobs(), Events()
         context: Any = SimpleNamespace(
-            config=config, stamp=STAMP, recorded_for=lambda _: Recorded(), spark=SimpleNamespace(sparkContext=jobs)
+            config=config, stamp=STAMP, control_entry=lambda _: ControlEntry(), spark=SimpleNamespace(sparkContext=jobs)
         )
 
         def dispatch(stage: Any, _context: object) -> Outcome:  # noqa: ANN401  (a stage of any kind)

@@ -13,29 +13,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from karat.bronze.new_evidence import EvidenceState
-from karat.temporal.columns import (
-    ASSERTED,
-    BK,
-    EFFECTIVE_FROM,
-    EVENT_TS,
-    INGEST_TS,
-    INHERITED,
-    IS_DELETED,
-    RECORD_HASH,
-    SEEN_COUNT,
-    SEQUENCE,
-    SOURCE_FILE,
-    SOURCE_SYSTEM,
-    STATEMENT_HASH,
-    quoted,
-)
+from karat.temporal import columns as c
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import micros_of
 from karat.temporal.sql import Sql, literal, some, texts
 
 _WORDS, _FOLLOWS = "__karat_words", "__karat_follows"
-_FIRST_WORD = f"least({EFFECTIVE_FROM}, array_min(transform(map_values({INHERITED}), whose -> whose.source_event_ts)))"
-_WORD = (EVENT_TS, STATEMENT_HASH, RECORD_HASH, SEQUENCE, SOURCE_FILE, ASSERTED)
+_FIRST_WORD = f"least({c.EFFECTIVE_FROM}, array_min(transform(map_values({c.INHERITED}), whose -> whose.source_event_ts)))"
+_WORD = (c.EVENT_TS, c.STATEMENT_HASH, c.RECORD_HASH, c.SEQUENCE, c.SOURCE_FILE, c.ASSERTED)
 
 
 def versions_tell(before: EvidenceState, schema: EntitySchema) -> bool:
@@ -48,8 +33,8 @@ def stands_for_all(schema: EntitySchema, before: EvidenceState) -> Column:
 
     Among all versions of its key that end at or after some time; it holds of one if it holds of the earlier ones too.
     """
-    told = F.expr(_tells_own_words(schema)) & (F.expr(f"size({INHERITED}) = 0 OR {_is_not_overtaken(before)}") | _follows())
-    return (F.col(SEEN_COUNT) == 1) & (F.col(IS_DELETED) | told)
+    told = F.expr(_tells_own_words(schema)) & (F.expr(f"size({c.INHERITED}) = 0 OR {_is_not_overtaken(before)}") | _follows())
+    return (F.col(c.SEEN_COUNT) == 1) & (F.col(c.IS_DELETED) | told)
 
 
 def heard_from() -> Column:
@@ -57,7 +42,7 @@ def heard_from() -> Column:
 
     What the version inherits was the last word on it when it arrived, and what it does not know nobody had said by then.
     """
-    return F.expr(f"if({IS_DELETED}, {EFFECTIVE_FROM}, {_FIRST_WORD})")
+    return F.expr(f"if({c.IS_DELETED}, {c.EFFECTIVE_FROM}, {_FIRST_WORD})")
 
 
 def as_assertions(held: DataFrame, schema: EntitySchema) -> DataFrame:
@@ -65,24 +50,24 @@ def as_assertions(held: DataFrame, schema: EntitySchema) -> DataFrame:
 
     Of an assertion's columns they have what a version has.
     """
-    itself = f"filter({texts(schema.attributes)}, name -> NOT map_contains_key({INHERITED}, name))"
-    own = _word(EVENT_TS, STATEMENT_HASH, RECORD_HASH, SEQUENCE, SOURCE_FILE, f"if({IS_DELETED}, {texts(())}, {itself})")
+    itself = f"filter({texts(schema.attributes)}, name -> NOT map_contains_key({c.INHERITED}, name))"
+    own = _word(c.EVENT_TS, c.STATEMENT_HASH, c.RECORD_HASH, c.SEQUENCE, c.SOURCE_FILE, f"if({c.IS_DELETED}, {texts(())}, {itself})")
     # one statement may be the word on two attributes: each is told apart by the attribute
     apart = "concat(entry.value.record_hash, encode(entry.key, 'UTF-8'))"
     nothing = "CAST(NULL AS STRING)"
     from_it = _word("entry.value.source_event_ts", apart, "entry.value.record_hash", nothing, nothing, "array(entry.key)")
-    entries = f"if({IS_DELETED} OR {_FOLLOWS}, array(), map_entries({INHERITED}))"
+    entries = f"if({c.IS_DELETED} OR {_FOLLOWS}, array(), map_entries({c.INHERITED}))"
     words = held.withColumn(_FOLLOWS, _follows()).withColumn(
         _WORDS, F.expr(f"explode(concat(array({own}), transform({entries}, entry -> {from_it})))")
     )
-    rest = [quoted(name) for name in held.columns if name not in _WORD]
+    rest = [c.quoted(name) for name in held.columns if name not in _WORD]
     return words.selectExpr(*rest, *(f"{_WORDS}.{name} AS {name}" for name in _WORD))
 
 
 def _follows() -> Column:
     """Whether there is an earlier version of the same key and source."""
-    in_turn = Window.partitionBy(BK).orderBy(SOURCE_SYSTEM, EFFECTIVE_FROM)
-    return F.coalesce(F.lag(SOURCE_SYSTEM).over(in_turn) == F.col(SOURCE_SYSTEM), F.lit(False))
+    in_turn = Window.partitionBy(c.BK).orderBy(c.SOURCE_SYSTEM, c.EFFECTIVE_FROM)
+    return F.coalesce(F.lag(c.SOURCE_SYSTEM).over(in_turn) == F.col(c.SOURCE_SYSTEM), F.lit(False))
 
 
 def _word(*values: Sql) -> Sql:
@@ -91,8 +76,8 @@ def _word(*values: Sql) -> Sql:
 
 def _tells_own_words(schema: EntitySchema) -> Sql:
     """Whether each attribute was said by the version or comes from its own source; a null may be a word or none, and tells nothing."""
-    unknown = some(f"{quoted(name)} IS NULL AND NOT map_contains_key({INHERITED}, {literal(name)})" for name in schema.attributes)
-    return f"NOT ({unknown}) AND NOT exists(map_values({INHERITED}), whose -> whose.source_system <> {SOURCE_SYSTEM})"
+    unknown = some(f"{c.quoted(name)} IS NULL AND NOT map_contains_key({c.INHERITED}, {literal(name)})" for name in schema.attributes)
+    return f"NOT ({unknown}) AND NOT exists(map_values({c.INHERITED}), whose -> whose.source_system <> {c.SOURCE_SYSTEM})"
 
 
 def _is_not_overtaken(before: EvidenceState) -> Sql:
@@ -100,6 +85,7 @@ def _is_not_overtaken(before: EvidenceState) -> Sql:
     if before.overtaken is None:
         return "false"
     came_back = [
-        f"{SOURCE_SYSTEM} = {literal(source)} AND unix_micros({INGEST_TS}) <= {micros_of(at)}" for source, at in before.overtaken.items()
+        f"{c.SOURCE_SYSTEM} = {literal(source)} AND unix_micros({c.INGEST_TS}) <= {micros_of(at)}"
+        for source, at in before.overtaken.items()
     ]
     return f"NOT ({some(came_back)})"
