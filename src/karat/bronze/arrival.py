@@ -79,12 +79,18 @@ def keys_needing_evidence(
     return silent.where(REOPENS).select(c.SK, *unbounded).unionByName(untold.groupBy(c.SK).agg(*bounds))
 
 
-def bounds_of(needing: DataFrame) -> tuple[int, tuple[datetime, datetime] | None]:
-    """How many keys need evidence, and the least of their bounds; None if one of them has none. Counted in one job."""
+def heard_since(needing: DataFrame, assertions: DataFrame) -> tuple[int, datetime | None]:
+    """How many keys need evidence, and a time before which none of it counts any more; None if a key has no such time.
+
+    What came after the versions may speak of a time before them: from there on all evidence counts, deletes above all.
+    """
     least = [F.when(F.count(name) == F.count(F.lit(1)), F.min(name)).alias(name) for name in BOUNDS]
     row = needing.agg(F.count(F.lit(1)).alias("keys"), *least).collect()[0]
-    found = [row[name] for name in BOUNDS]
-    return row["keys"], None if None in found else (from_micros(found[0]), from_micros(found[1]))
+    if row[HEARD_FROM] is None or row[ARRIVED_FROM] is None:
+        return row["keys"], None
+    came_after = assertions.where(F.col(c.INGEST_TS) >= moment(from_micros(row[ARRIVED_FROM])))
+    earliest = came_after.join(needing.select(c.SK), c.SK, "left_semi").agg(F.min(F.unix_micros(c.EVENT_TS))).collect()[0][0]
+    return row["keys"], from_micros(min(row[HEARD_FROM], row[HEARD_FROM] if earliest is None else earliest))
 
 
 def statements_of_versions(prior: DataFrame, schema: EntitySchema) -> DataFrame:
@@ -92,17 +98,10 @@ def statements_of_versions(prior: DataFrame, schema: EntitySchema) -> DataFrame:
     return as_assertions(prior.where(~F.col(NEEDS_EVIDENCE)).drop(*SPAN, NEEDS_EVIDENCE, *BOUNDS), schema)
 
 
-def statements_of_evidence(
-    assertions: DataFrame, keys: DataFrame, since: tuple[datetime, datetime] | None, *, source_level: bool
-) -> DataFrame:
-    """What is on record about these keys that speaks of, or came in, a time from these bounds on. Grain: as the evidence.
-
-    If asked for, with what is on record about whole sources.
-    """
+def statements_of_evidence(assertions: DataFrame, keys: DataFrame, since: datetime | None, *, source_level: bool) -> DataFrame:
+    """What is on record about these keys from a time on, and about whole sources if asked for. Grain: as the evidence."""
     told = assertions.drop(*_NOT_INHERITED)
-    bounded = told
-    if since is not None:  # literals keep files closed whose rows are all older in both senses
-        bounded = told.where((F.col(c.EVENT_TS) >= moment(since[0])) | (F.col(c.INGEST_TS) >= moment(since[1])))
+    bounded = told if since is None else told.where(F.col(c.EVENT_TS) >= moment(since))
     of_keys = bounded.where(F.col(c.BK).isNotNull()).join(keys, c.SK, "left_semi")
     return of_keys.unionByName(told.where(F.col(c.BK).isNull())) if source_level else of_keys
 

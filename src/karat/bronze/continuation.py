@@ -37,7 +37,7 @@ from karat.temporal import columns as c
 from karat.temporal.changes import DELETE, INSERT, KEEP, UPDATE, WAS_HELD_UNTIL
 from karat.temporal.entity_schema import EntitySchema
 from karat.temporal.moments import micros_of, moment
-from karat.temporal.order import ORDER_FILE, in_arrival
+from karat.temporal.order import ORDER_FILE, SEQUENCE_ORDER, in_arrival, in_place
 from karat.temporal.riding import packed
 from karat.temporal.sql import Sql, every
 from karat.temporal.statements import SPEAKS, in_order, is_snapshot
@@ -82,7 +82,7 @@ def continued(
     # every window below is within a key: rows are moved once
     by_key = packed(together, riding_columns(schema)).repartition(c.BK)
     marked = by_key.transform(_counted_once).transform(_with_rebuilds, schema, snapshots=snapshots)
-    ordered = in_order(marked, None, schema, presence=False)
+    ordered = in_order(marked, None, schema, presence=False).transform(_with_unsure_order, lazy=lazy)
     carried = (HELD, REBUILDS, OPENS)
     fresh = facts(ordered, schema, carried) if schema.is_transaction else versions(ordered, schema, carried, snapshots=snapshots)
     action = F.when(F.col(REBUILDS), REBUILD).otherwise(_action(schema, lazy=lazy))
@@ -136,6 +136,19 @@ def _with_shown_again(counted: DataFrame, schema: EntitySchema, *, snapshots: bo
     version = F.when(F.col(HELD).isNotNull(), F.struct(*map(c.col, _OF_VERSION)))
     covering = F.last(version, ignorenulls=True).over(by_source.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     return counted.withColumn(_COVERING, covering).withColumn(_SHOWN_AGAIN, _is_shown_again(schema)).drop(_COVERING)
+
+
+def _with_unsure_order(ordered: DataFrame, *, lazy: bool) -> DataFrame:
+    """The statements with a rebuild for those that a file's name puts after another. Grain: unchanged.
+
+    Copies count by the first of their files' names, and a held version has one file's name, whichever came first. So its
+    place among statements that the other tiebreakers leave equal is not known once it was seen again.
+    """
+    rank = F.struct(c.AT, c.RANK, SEQUENCE_ORDER, c.IS_DELETED)
+    ties = rank.eqNullSafe(F.lag(rank).over(in_place())) | rank.eqNullSafe(F.lead(rank).over(in_place()))
+    was_seen_again = F.lit(True) if lazy else F.col(HELD)[c.SEEN_COUNT] > 1
+    unsure = F.col(HELD).isNotNull() & was_seen_again & ties
+    return ordered.withColumn(REBUILDS, F.col(REBUILDS) | F.coalesce(unsure, F.lit(False)))
 
 
 def _is_shown_again(schema: EntitySchema) -> Column:

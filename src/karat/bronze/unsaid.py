@@ -6,9 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.arrival import (
-    bounds_of,
     collapsed_copies,
     complete_as_said,
+    heard_since,
     keys_needing_evidence,
     prior_versions,
     reconstructed,
@@ -50,7 +50,7 @@ def _words(silent: DataFrame, stats: BatchStats, concerned: Concerned, context: 
     prior = prior_versions(concerned.versions, before, context.schema, all_evidence=all_evidence)
     by_versions = statements_of_versions(prior, context.schema)
     needing = keys_needing_evidence(silent, prior, before, context.schema, all_evidence=all_evidence)
-    count, since = bounds_of(needing)
+    count, since = heard_since(needing, context.assertions())
     if not count:
         return by_versions
     source_level = bool(concerned.new.source_level or context.before.source_level)
