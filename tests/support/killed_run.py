@@ -23,7 +23,7 @@ from karat import Project
 from karat.lake.delta import DeltaTables
 from karat.runner import run as runner
 
-WRITES = ("merge", "append", "overwrite", "add_columns")
+WRITES = ("merge", "replace", "append", "overwrite", "add_columns")
 
 
 class Fuse:

@@ -14,7 +14,7 @@ from typing import Any
 from karat import Project
 from karat.lake.delta import DeltaTables
 
-WRITES = ("merge", "append", "overwrite")
+WRITES = ("merge", "replace", "append", "overwrite")
 
 
 def pausing(write: Callable[..., Any], folder: Path, table: str) -> Callable[..., Any]:
