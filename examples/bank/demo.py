@@ -172,11 +172,16 @@ def show_proof(project: Project) -> None:
     counts |= {
         str(belief.table): f"{rows[str(belief.table)]} believed, {rows[str(belief.history)]} periods" for belief in project.config.beliefs
     }
+    differing = []
     for name, count in counts.items():
         with CONSOLE.status(f"rebuilding {name} from its evidence"):
             proven = project.verify(name)
         answer = "[green]equal to a rebuild[/]" if proven.equal else "[red]differs from a rebuild[/]"
         CONSOLE.print(f"{name}: {count}; {answer}", highlight=False)
+        differing += [] if proven.equal else [name]
+    if differing:
+        message = f"{', '.join(differing)}: not what the evidence says; `karat verify` shows where"
+        raise SystemExit(message)
 
 
 if __name__ == "__main__":

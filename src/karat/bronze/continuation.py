@@ -118,11 +118,13 @@ def _with_rebuilds(counted: DataFrame, schema: EntitySchema, *, snapshots: bool)
         {
             EARLIEST: F.min(F.when(says_more, F.col(EARLIEST))).over(of_key),
             LATEST: F.max(F.when(says_more, F.col(LATEST))).over(of_key),
-            SHOWN_APART: F.max(says_more & F.col(SHOWN_APART)).over(of_key),
+            # what shows a state again also shows that the key is there, which matters to one that was deleted
+            SHOWN_APART: F.max(SHOWN_APART).over(of_key),
         }
     )
     reopened = F.col(REBUILDS) | (says_more & F.col(REOPENS))
-    needs = F.coalesce(reopened | (F.col(HELD).isNotNull() & _is_split(schema)), F.lit(False))
+    comes_back = F.col(SHOWN_APART) & F.col(c.IS_DELETED)
+    needs = F.coalesce(reopened | comes_back | (F.col(HELD).isNotNull() & _is_split(schema)), F.lit(False))
     return spanned.withColumn(REBUILDS, needs).drop(_MOVES, _SHOWN_AGAIN, REOPENS, EARLIEST, LATEST, SHOWN_APART)
 
 
@@ -167,10 +169,9 @@ def _is_split(schema: EntitySchema) -> Column:
     held_until = F.col(HELD)[c.LAST_EVENT_TS]
     touched = (F.col(c.AT) <= F.col(LATEST)) & (held_until >= F.col(EARLIEST))
     falls_between = touched & (F.col(HELD)[c.SEEN_COUNT] > 1)
-    comes_back = F.col(SHOWN_APART) & F.col(c.IS_DELETED)
     deleted_by_source = F.col(c.OP).isin(c.TRUNCATE, c.ABSENT) & (F.col(c.AT) >= F.col(EARLIEST))
     inherits_again = F.col(EARLIEST) <= held_until if schema.propagate else F.lit(False)
-    return falls_between | comes_back | deleted_by_source | inherits_again
+    return falls_between | deleted_by_source | inherits_again
 
 
 def _action(schema: EntitySchema, *, lazy: bool) -> Column:

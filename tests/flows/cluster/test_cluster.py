@@ -47,6 +47,10 @@ def test_the_bank_example_gives_the_same_tables_on_a_cluster(spark: SparkSession
         assert started.ended() == 0, started.said()
         assert "all is well" in started.said()
     _are_equal(tmp_path / "cluster", tmp_path / "local", BANK)
+    project = Project.open(tmp_path / "local", spark)
+    for name in ("customer", "payment", "silver.customer"):
+        found = project.verify(name)
+        assert found.equal, found.differences
 
 
 def test_20_000_rows_give_the_same_tables_although_executors_are_killed(spark: SparkSession, tmp_path: Path) -> None:
