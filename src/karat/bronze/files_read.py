@@ -3,7 +3,8 @@
 Files are remembered one by one: a name that sorts low or a date that lies back must not hide a new file. A file inside
 the project is remembered by its path from there, so that a project can be moved. The latest files are listed in the
 commit itself; when the list grows long, its older part moves into a table beside the evidence, before the commit that no
-longer lists it. A crash in between leaves a file on both lists, which changes nothing.
+longer lists it. A crash in between leaves a file on both lists, which changes nothing. Where the table's log was cleaned up
+and no commit tells any more, the rows of the evidence tell which files brought them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from karat.config.names import TableName
 from karat.config.resolved import Entity
 from karat.lake.tables import Layout
 from karat.sources.files import FileStat
+from karat.temporal.columns import FEED, SOURCE_PATH
 
 MOST_LISTED: Final = 500
 """How many files of a feed a commit lists."""
@@ -46,6 +48,8 @@ def sort_out(files: Sequence[FileStat], feed: str, context: StageContext) -> Fou
     known = {path: (size, modified) for path, size, modified in entry.get("files", [])}
     if entry.get("moved"):
         known |= _on_record([file for file in files if _known_as(file, known, context) is None], feed, context)
+    if entry.get("in_evidence"):
+        known |= _in_evidence([file for file in files if _known_as(file, known, context) is None], feed, context)
     new = tuple(file for file in files if _known_as(file, known, context) is None)
     rewritten = tuple(file for file in files if _known_as(file, known, context) not in {None, (file.size, file.modified)})
     return Found(new, rewritten)
@@ -55,12 +59,13 @@ def with_files(feed: str, read: Sequence[FileStat], context: StageContext) -> di
     """The feed's entry for the next commit; a list that has grown too long first moves into the table."""
     entry = context.position.get("feeds", {}).get(feed, {})
     before, moved = entry.get("files", []), bool(entry.get("moved"))
+    lasting = {"in_evidence": True} if entry.get("in_evidence") else {}
     now = [[remembered_path(file.path, context.run.config.folder), file.size, file.modified] for file in read]
     if len(before) + len(now) <= MOST_LISTED:
-        return {"files": [*before, *now], "moved": moved}
+        return {"files": [*before, *now], "moved": moved, **lasting}
     if before:  # this batch's own files are not read until its commit is there, so only earlier ones move
         _move(feed, before, context)
-    return {"files": now, "moved": moved or bool(before)}
+    return {"files": now, "moved": moved or bool(before), **lasting}
 
 
 def files_table(entity: Entity) -> TableName:
@@ -88,6 +93,16 @@ def _on_record(files: Sequence[FileStat], feed: str, context: StageContext) -> d
     wanted = context.tables.session.createDataFrame([(name,) for name in names], "path string")
     rows = context.tables.read(files_table(context.entity)).where(F.col("feed") == feed).join(wanted, "path", "left_semi")
     return {row["path"]: (row["size"], row["modified"]) for row in rows.collect()}
+
+
+def _in_evidence(files: Sequence[FileStat], feed: str, context: StageContext) -> dict[str, tuple[int, int]]:
+    """Those of the files that have rows in the evidence; how large they were then is not on record."""
+    if not files:
+        return {}
+    wanted = context.tables.session.createDataFrame([(file.path,) for file in files], f"{SOURCE_PATH} string")
+    rows = context.assertions().where(F.col(FEED) == feed).select(SOURCE_PATH).join(wanted, SOURCE_PATH, "left_semi").distinct()
+    found = {row[SOURCE_PATH] for row in rows.collect()}
+    return {file.path: (file.size, file.modified) for file in files if file.path in found}
 
 
 def _move(feed: str, files: Sequence[Sequence[Any]], context: StageContext) -> None:

@@ -23,7 +23,7 @@ from karat.config.resolved import Entity
 from karat.errors import ConfigError
 from karat.lake.delta import DeltaTables
 from karat.lake.tables import TableState
-from karat.temporal.columns import BK, EVENT_TS, INGEST_TS, SNAPSHOT_TS, SOURCE_SYSTEM, TIME_BASIS
+from karat.temporal.columns import BK, EVENT_TS, FEED, INGEST_TS, SNAPSHOT_TS, SOURCE_SYSTEM, SOURCE_TYPE, TIME_BASIS
 from karat.temporal.entity_schema import EntitySchema, types_of
 from karat.temporal.moments import from_micros
 from karat.temporal.statements import is_snapshot
@@ -35,8 +35,11 @@ def evidence_of(entity: Entity, tables: DeltaTables) -> TableState:
     position = state.checkpoint.position
     if not state.exists or "clock" in position:
         return state
-    told = told_by_evidence(tables.read(entity.assertions, state.version))
+    assertions = tables.read(entity.assertions, state.version)
+    told = told_by_evidence(assertions)
     lacking = {"clock": told["clock"]} if "sources" in position else told
+    if "feeds" not in position:
+        lacking["feeds"] = _files_in(assertions)
     return replace(state, checkpoint=replace(state.checkpoint, position={**position, **lacking}))
 
 
@@ -84,6 +87,12 @@ def told_by_evidence(assertions: DataFrame) -> dict[str, Any]:
         "unseen": max(times.values(), default=None),
         "clock": max((row["clock"] for row in found), default=None),
     }
+
+
+def _files_in(assertions: DataFrame) -> dict[str, Any]:
+    """The feeds whose files are on record by their rows alone: whoever reads them must look there, see `bronze.files_read`."""
+    rows = assertions.where(F.col(SOURCE_TYPE) == "file").select(FEED).distinct().collect()
+    return {row[FEED]: {"in_evidence": True} for row in rows}
 
 
 def _check_key(entity: Entity, held: Mapping[str, T.DataType], recorded: Sequence[str] | None) -> None:

@@ -71,6 +71,31 @@ def test_damage_is_named_with_multiplicity_and_mended(sound: Path, spark: SparkS
     assert Project.open(folder, spark).verify("customer").equal
 
 
+def test_files_are_known_although_the_logs_were_cleaned_of_every_commit_that_listed_them(spark: SparkSession, tmp_path: Path) -> None:
+    folder = entity_project(tmp_path, CUSTOMER)
+    drop(folder, "crm/1.ndjson", DAYS)
+    project = Project.open(folder, spark)
+    assert project.run().ok
+    for table in ("bronze.customer", "bronze.customer_assertions"):
+        _clean_log(spark, lake_path(folder, table))
+    assert project.run().ok
+    assert len(held(folder, "bronze.customer_assertions", "bk")) == len(DAYS)
+    drop(folder, "crm/2.ndjson", [{**DAYS[0], "source_event_ts": "2026-03-09", "name": "later"}])
+    assert project.run().ok
+    assert project.run().stages[0].status == "unchanged"
+    assert len(held(folder, "bronze.customer_assertions", "bk")) == len(DAYS) + 1
+    assert project.verify("customer").equal
+
+
+def _clean_log(spark: SparkSession, path: str) -> None:
+    """As Delta does it once commits are older than the log's retention: a checkpoint, and no commit before it."""
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    commits = sorted(Path(path, "_delta_log").glob("*.json"))
+    assert Path(path, "_delta_log", f"{commits[-1].stem}.checkpoint.parquet").exists()
+    for commit in commits[:-1]:
+        commit.unlink()
+
+
 def _shown(folder: Path) -> list[tuple[Any, ...]]:
     return held(folder, "bronze.customer", "bk", "effective_from", "effective_to", "name", "is_current", "seen_count")
 
