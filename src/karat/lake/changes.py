@@ -3,7 +3,7 @@
 append        nothing that is held changes
 replacement   every held row that changes or goes leaves its place to a row that is written: to the one of the same identity,
               or to one of the same chain whose period overlaps; held rows are searched by these few columns
-MERGE         a row goes and no written row takes its time; held rows are searched and compared whole
+MERGE         a row goes and no written row takes its time, or Delta is older; held rows are searched and compared whole
 """
 
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ def write(changes: ChangeSet, into: TableName, tables: DeltaTables, commit: Comm
         return Written()
     if changes.counts.keys() == {INSERT}:
         return tables.append(_put(changes), into, commit)
-    if _replaces_what_goes(changes):
+    if tables.can_replace() and _replaces_what_goes(changes):
         tables.replace(_put(changes), every([*_bounds(changes), _is_replaced(changes.spec)]), into, commit)
         return changes.written
     spec = changes.spec

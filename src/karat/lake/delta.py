@@ -43,6 +43,7 @@ CONFLICTS: Final = (
 _NO_OPTIONS: Final[Mapping[str, str]] = MappingProxyType({})
 _APP: Final = "spark.databricks.delta.write.txnAppId"
 _NUMBER: Final = "spark.databricks.delta.write.txnVersion"
+_REPLACE_ON: Final = "spark.databricks.delta.replaceOn.dataframe.writer.enabled"
 _METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -120,6 +121,11 @@ class DeltaTables:
         """The content replaced in one commit; the schema stays."""
         return self._write(rows, table, commit, "overwrite")
 
+    def can_replace(self) -> bool:
+        """Whether this Delta has `replace`: an older one would not know the option, and overwrite the whole table."""
+        conf = self.session.conf
+        return bool(conf.isModifiable(_REPLACE_ON)) and conf.get(_REPLACE_ON) == "true"
+
     def replace(self, rows: DataFrame, where: str, table: TableName, commit: Commit) -> Written:
         """Rows added, and in the same commit the held rows removed that meet the condition with any of them.
 
@@ -154,10 +160,6 @@ class DeltaTables:
         # an append converts nothing by itself, as a MERGE would
         cast = (F.col(quoted(name)).cast(field.dataType).alias(field.name) for name, field in fields)
         return self.append(merge.rows.select(*cast), into, commit)
-
-    def checkpoint(self, name: TableName, stage: str) -> Checkpoint:
-        """The stage's last position in the table's own log; an absent table has none."""
-        return self.state(name, stage).checkpoint
 
     def commits(self, name: TableName) -> list[LogEntry]:
         """Every commit that the table's log still tells of, newest first."""
