@@ -136,10 +136,10 @@ class Project:
     def verify(self, name: str) -> "Verified":
         """A timeline, or by `silver.NAME` a belief, against a rebuild from its evidence."""
         if name.startswith("silver."):
-            from karat.belief.verify import verify_belief  # noqa: PLC0415
+            from karat.belief.rebuild import verify_belief  # noqa: PLC0415
 
             return verify_belief(belief_named(self.config, name), self._context())
-        from karat.bronze.verify import verify  # noqa: PLC0415
+        from karat.bronze.rebuild import verify  # noqa: PLC0415
 
         return verify(entity_named(self.config, name), self._context())
 

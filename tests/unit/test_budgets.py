@@ -18,7 +18,7 @@ PROSE += sorted(path for folder in ("docs", "examples", "benchmarks") for path i
 MOST_LINES = 300
 LONGEST_FUNCTION = 40
 WIDEST_LINE_OF_PROSE = 120
-MOST_LINES_OF_FOLDERS = {("bronze",): 2_600, ("belief",): 2_000, ("lake", "runner"): 2_200}
+MOST_LINES_OF_FOLDERS = {("bronze",): 2_530, ("belief",): 2_000, ("lake", "runner"): 2_200}
 
 
 def lines_of(path: Path) -> int:

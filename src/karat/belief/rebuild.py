@@ -4,6 +4,7 @@ While a run is at work, or after one was interrupted, the tables may be at diffe
 after the last step that all of them have followed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,11 +23,11 @@ from karat.lake.changes import replacing_keys
 from karat.lake.context import RunContext
 from karat.lake.materialized import materialized
 from karat.lake.tables import TableState
-from karat.lake.verification import compared
+from karat.lake.verification import MEANING, MOST_SHOWN, Verified, compared
 from karat.state.commits import Checkpoint, Commit, ours
 from karat.state.rules_used import check_unedited
 from karat.temporal.changes import TableSpec
-from karat.temporal.columns import IS_CURRENT
+from karat.temporal.columns import ACTION, BK, IS_CURRENT, VALID_FROM
 
 
 @dataclass(frozen=True)
@@ -129,3 +130,31 @@ def _goes_with(position: Mapping[str, Any]) -> int:
 
 def _progress(position: Mapping[str, Any]) -> Progress:
     return Progress(int(position.get("batch", 0)), int(position.get("rule", 0)))
+
+
+def verify_belief(belief: Belief, run: RunContext) -> Verified:
+    """Compare the belief's tables with the evidence; reads everything, changes nothing."""
+    name, found = str(belief.table), belief_context(belief, run, run.tables())
+    context = None if found is None else at_one_step(found)
+    reached = None if context is None else context.progress_of(context.history)
+    if context is None or reached is None:
+        return Verified(name, equal=True)
+    check_unedited(belief, context.history.checkpoint.position)
+    counts: Counter[str] = Counter()
+    shown: list[Mapping[str, Any]] = []
+    with rebuilt(context, reached) as tables:
+        for table in tables:
+            _compare(table, counts, shown)
+    return Verified(name, equal=not counts, differences=tuple(shown[:MOST_SHOWN]), counts=counts or None)
+
+
+def _compare(table: Rebuilt, counts: Counter[str], shown: list[Mapping[str, Any]]) -> None:
+    """What differs in one of the tables, added to what was found before."""
+    name = str(table.state.name)
+    since = F.col(VALID_FROM) if VALID_FROM in table.spec.columns else F.lit(None)
+    # years beyond Python's own are shown as text
+    with materialized(table.differences().select(ACTION, BK, since.cast("string").alias(VALID_FROM))) as rows:
+        for row in rows.groupBy(ACTION).count().collect():
+            counts[f"{MEANING[row[ACTION]]} ({name})"] += row["count"]
+        first = rows.orderBy(BK, VALID_FROM, ACTION).limit(MOST_SHOWN).collect()
+        shown += [{"table": name, "what": MEANING[row[ACTION]], BK: row[BK], VALID_FROM: row[VALID_FROM]} for row in first]

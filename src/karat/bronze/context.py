@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from karat.bronze.batch_stats import BatchStats
 from karat.bronze.feed_progress import FeedProgress
-from karat.bronze.new_evidence import EvidenceState, SourceLevel
+from karat.bronze.new_evidence import EvidenceState, NewEvidence, SourceLevel
 from karat.bronze.schema import assertions_schema, timeline_schema
 from karat.config.resolved import Entity
 from karat.lake.context import RunContext
@@ -149,10 +149,8 @@ def remembered(state: EvidenceState) -> dict[str, Any]:
     return told
 
 
-def position_after(
-    stats: BatchStats, source_level: tuple[SourceLevel, ...], feeds: Mapping[str, Any], context: StageContext
-) -> dict[str, Any]:
-    """What the evidence's next commit remembers: `source_level` are the batch's statements about whole sources."""
+def position_after(stats: BatchStats, new: NewEvidence, feeds: Mapping[str, Any], context: StageContext) -> dict[str, Any]:
+    """What the evidence's next commit remembers: `new` are the batch's statements in sum."""
     before, position = context.before, context.position
     reached = context.progress.remembered(stats.watched)
     unseen = before.unseen
@@ -161,11 +159,11 @@ def position_after(
         unseen = max(times, default=unseen)
     after = replace(
         before,
-        source_level=latest_by_source(before.source_level, source_level),
-        shows_apart=before.shows_apart | stats.shows_apart,
+        source_level=latest_by_source(before.source_level, new.source_level),
+        shows_apart=before.shows_apart | new.shows_apart,
         unseen=unseen,
         overtaken=_overtaken_after(before, stats, context),
-        snapshots=before.snapshots or stats.snapshots,
+        snapshots=before.snapshots or new.snapshots,
         arrivals_in_order=before.arrivals_in_order and _clock(context) == micros_of(context.run.stamp.started_at),
     )
     return {

@@ -71,11 +71,10 @@ def load_batch(batch: DataFrame, news: News, context: StageContext) -> tuple[Row
     if (stats.refused or empty) and not context.is_replay:  # what a replay refuses is on record already
         keep_refused(batch, empty, context)
     complete = complete_snapshots(batch, context.entity)
-    source_level = (*stats.truncates, *(each.source_level for each in complete))
-    position = position_after(stats, source_level, news.entries(context.position), context)
     admitted = _admitted(batch, complete, context)
     before = replace(context.before, shows_apart=context.before.shows_apart | stats.shows_apart)
     with concerned_by(admitted, before, context) as concerned:
+        position = position_after(stats, concerned.new, news.entries(context.position), context)
         rows = with_unsaid_filled_in(admitted, stats, concerned, context)
         landed = context.tables.append(rows, context.entity.assertions, context.commit(**position)).inserted - len(complete)
         _check_balance(stats, landed)

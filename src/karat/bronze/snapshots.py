@@ -8,7 +8,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.context import StageContext
-from karat.bronze.new_evidence import SourceLevel
 from karat.config.entity import Feed
 from karat.config.resolved import Entity
 from karat.contract.columns import KIND, REASON, RULE
@@ -25,11 +24,6 @@ class CompleteSnapshot:
 
     feed: Feed
     at: datetime
-
-    @property
-    def source_level(self) -> SourceLevel:
-        """What its source says with it about everything it has."""
-        return SourceLevel(self.feed.source_system, self.feed.name, c.ABSENT, self.at)
 
 
 def complete_snapshots(batch: DataFrame, entity: Entity) -> list[CompleteSnapshot]:

@@ -35,7 +35,7 @@ def with_unsaid_filled_in(admitted: DataFrame, stats: BatchStats, concerned: Con
     about = arriving.where(takes_part())
     source_level = bool(concerned.new.source_level or context.before.source_level)
     of_sources = arriving.where(F.col(BK).isNull()) if source_level else None
-    snapshots = stats.snapshots or context.before.snapshots
+    snapshots = concerned.new.snapshots or context.before.snapshots
     words = _words(silent, stats, concerned, context)
     filled = reconstructed(about.join(silent, SK, "left_semi"), words, of_sources, context.schema, snapshots=snapshots)
     others = complete_as_said(about.join(silent, SK, "left_anti"))

@@ -13,11 +13,14 @@ from karat.lake.materialized import STAGING
 from karat.lake.session import with_required_settings
 from karat.state.commits import Commit
 
-NO_SECOND_COPY: Final = {
+STAGE_SETTINGS: Final = {
+    # Delta would copy the rows of such a write before it reads them twice; Karat writes staged rows, which stay as they are
     "spark.databricks.delta.merge.materializeSource": "none",
     "spark.databricks.delta.insertReplaceOnOrUsing.materializeSource": "none",
+    # a table made before its layout named statistics may note nothing of the columns it is laid out by; close together still helps
+    "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled": "false",
 }
-"""Delta would copy the rows of such a write before it reads them twice. Karat writes staged rows, which stay as they are."""
+"""Settings of every stage's own session, set when it is made."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,6 @@ class RunContext:
     def tables(self) -> DeltaTables:
         """Tables through a session of their own: the views and commits of parallel stages do not meet."""
         session = with_required_settings(self.spark.newSession())
-        session.conf.set(STAGING, f"{self.config.lake}/_staging")
-        for key, value in NO_SECOND_COPY.items():
+        for key, value in {STAGING: f"{self.config.lake}/_staging", **STAGE_SETTINGS}.items():
             session.conf.set(key, value)
         return DeltaTables(session, self.config.lake)

@@ -185,8 +185,6 @@ class DeltaTables:
 
     def compact(self, name: TableName, by: Sequence[str]) -> None:
         """Small files joined; with columns, rows that are close in them are laid close together."""
-        # a table made before its layout named statistics may note nothing of these columns; close together still helps
-        self.session.conf.set("spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled", "false")
         optimize = self._table(name).optimize()
         optimize.executeZOrderBy(*by) if by else optimize.executeCompaction()
 
