@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from karat.config.belief import BeliefDeclaration
-from karat.config.curation import Curation
-from karat.config.entity import EntityDeclaration
+from karat.config.declared.belief import BeliefDeclaration
+from karat.config.declared.curation import Curation
+from karat.config.declared.entity import EntityDeclaration
 from karat.config.settings import ProjectSettings
 
 PAGE = Path(__file__).with_name("config.md")

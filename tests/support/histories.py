@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from karat.bronze.schema import assertions_schema, timeline_schema
-from karat.config.entity import EntityDeclaration
+from karat.config.declared.entity import EntityDeclaration
 from karat.config.names import TableName
 from karat.config.resolved import Entity
 from karat.reference import EntitySchema as ReferenceTerms

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from karat.bronze.context import StageContext
 from karat.bronze.files_read import sort_out, with_files
-from karat.config.entity import FilesSource, TableSource
+from karat.config.declared.entity import FilesSource, TableSource
 from karat.config.resolved import FeedOf
 from karat.contract.statements import statements
 from karat.errors import ConfigError, InternalError, KaratError

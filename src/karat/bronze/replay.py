@@ -16,7 +16,7 @@ from karat.bronze.feeds import News
 from karat.bronze.identity import with_identity
 from karat.bronze.load import load_batch
 from karat.bronze.snapshots import without_suspicious
-from karat.config.entity import FilesSource
+from karat.config.declared.entity import FilesSource
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.columns import KIND
 from karat.contract.statements import statements

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from karat.bronze.context import StageContext
-from karat.config.entity import Feed
+from karat.config.declared.entity import Feed
 from karat.config.resolved import Entity
 from karat.contract.columns import KIND, REASON, RULE
 from karat.temporal import columns as c

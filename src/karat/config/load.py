@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from karat.config.belief import BeliefDeclaration
-from karat.config.curation import Curation
+from karat.config.declared.belief import BeliefDeclaration
+from karat.config.declared.curation import Curation
+from karat.config.declared.entity import EntityDeclaration
 from karat.config.document import Document, Unreadable, read_documents, scalar
-from karat.config.entity import EntityDeclaration
 from karat.config.names import is_uri, local_path
 from karat.config.problems import ConfigProblems, Problem, shown
 from karat.config.references import fill
-from karat.config.resolve import resolve_curation
-from karat.config.resolve_belief import resolve_belief
-from karat.config.resolve_entity import resolve_entity
+from karat.config.resolve.belief import resolve_belief
+from karat.config.resolve.curation import resolve_curation
+from karat.config.resolve.entity import resolve_entity
 from karat.config.resolved import Belief, Config, CuratedTable, Entity
 from karat.config.settings import ProjectSettings
 from karat.config.spark_conf import conf_problems

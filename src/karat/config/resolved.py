@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from karat.config.entity import EntityDeclaration, Feed
-from karat.config.grading import Grading
+from karat.config.declared.entity import EntityDeclaration, Feed
+from karat.config.declared.grading import Grading
 from karat.config.names import TableName
 from karat.config.rules import Rule
 from karat.config.settings import ProjectSettings

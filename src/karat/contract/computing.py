@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.config.entity import Feed
+from karat.config.declared.entity import Feed
 from karat.contract.attempt import attempted, failed, outcome
 from karat.contract.columns import DOCUMENT
 from karat.contract.expressions import Expression, json_path

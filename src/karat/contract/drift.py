@@ -11,7 +11,7 @@ from typing import Any, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from karat.config.entity import Feed, FilesSource
+from karat.config.declared.entity import Feed, FilesSource
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.columns import MISFIT, NAMES
 from karat.contract.expressions import Expression

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from karat.config.entity import Feed, FilesSource
+from karat.config.declared.entity import Feed, FilesSource
 from karat.contract.attempt import attempted, failed
 from karat.contract.columns import DOCUMENT, IMPLIED_OP, IMPLIED_SEQUENCE, IMPLIED_TIME, KIND
 from karat.contract.computing import computed

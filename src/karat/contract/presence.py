@@ -7,7 +7,7 @@ not said, unless the row's own list (`asserted`) names it.
 
 from collections.abc import Mapping
 
-from karat.config.entity import Feed
+from karat.config.declared.entity import Feed
 from karat.config.resolved import Entity
 from karat.contract.computing import field_of, is_path
 from karat.contract.drift import declared_names, is_json, is_tabular, joined_names, keeps_undeclared, needs_names

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyspark.sql import types as T
 
-from karat.config.entity import Feed
+from karat.config.declared.entity import Feed
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.drift import Drift
 from karat.contract.incoming import Incoming

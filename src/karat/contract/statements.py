@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.config.entity import FilesSource
+from karat.config.declared.entity import FilesSource
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.columns import (
     DOCUMENT,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from karat.config.entity import Feed, LoadTypeColumn
+from karat.config.declared.entity import Feed, LoadTypeColumn
 from karat.config.resolved import Entity
 from karat.contract.expressions import Expression
 from karat.temporal.columns import quoted

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple, overload
 
-from karat.config.entity import OWNED_COLUMNS
+from karat.config.declared.entity import OWNED_COLUMNS
 from karat.config.moments import in_utc
 from karat.config.problems import nearest
 from karat.config.resolved import Belief, Config

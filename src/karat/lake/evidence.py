@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from karat.config.entity import OWNED_COLUMNS
+from karat.config.declared.entity import OWNED_COLUMNS
 from karat.config.resolved import Entity
 from karat.errors import ConfigError
 from karat.lake.delta import DeltaTables

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from karat.config.entity import FilesSource
+from karat.config.declared.entity import FilesSource
 from karat.config.names import local_path
 from karat.config.resolved import FeedOf
 from karat.errors import InternalError, SourceUnavailable

@@ -8,8 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from karat.config.entity import EntityDeclaration
-from karat.config.grading import graded
+from karat.config.declared.entity import EntityDeclaration
+from karat.config.declared.grading import graded
 from karat.config.names import TableName
 from karat.config.resolved import Entity, FeedOf
 from karat.contract.drift import DriftFound, drift_aggregates, drift_found

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karat.belief.schema import belief_schema, conflicts_schema, history_schema, restatements_schema
-from karat.config.belief import BELIEF_COLUMNS, RESERVED_FOR_KEYS
+from karat.config.declared.belief import BELIEF_COLUMNS, RESERVED_FOR_KEYS
 from karat.config.load import load
 from karat.config.problems import ConfigProblems
 from karat.config.resolved import Belief

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from karat.config.entity import Feed
-from karat.config.grading import graded
+from karat.config.declared.entity import Feed
+from karat.config.declared.grading import graded
 from karat.config.load import load
 from karat.config.problems import ConfigProblems
 from karat.plan.build import build_plan

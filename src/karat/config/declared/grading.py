@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from karat.config.entity import Feed
+from karat.config.declared.entity import Feed
 
 Grade = Literal["DEFENSIBLE", "LIMITED_FALLBACK_ONLY", "REJECT_FOR_AUTHORITATIVE_BRONZE"]
 

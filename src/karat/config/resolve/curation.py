@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from karat.config.curation import Curation, CurationSettings, CurationTable, parse_order, parse_timestamp
+from karat.config.declared.curation import Curation, CurationSettings, CurationTable, parse_order, parse_timestamp
 from karat.config.document import Document, dotted
 from karat.config.names import TableName, is_path, is_plain, lake_path, table_name
 from karat.config.problems import Problem, shown

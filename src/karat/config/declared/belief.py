@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from karat.config.entity import refuse
+from karat.config.declared.entity import refuse
 from karat.config.moments import moment_of
 from karat.config.names import checked_identifier
 from karat.config.rules import By

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from karat.config.belief import BELIEF_COLUMNS, RESERVED_FOR_KEYS, BeliefDeclaration, RuleVersion
+from karat.config.declared.belief import BELIEF_COLUMNS, RESERVED_FOR_KEYS, BeliefDeclaration, RuleVersion
 from karat.config.document import Document, Place, dotted
 from karat.config.names import TableName
 from karat.config.problems import Problem, nearest, shown

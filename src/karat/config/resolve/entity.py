@@ -1,8 +1,8 @@
 """An entity from its declaration: its tables, its feeds with their grades, its time basis checked."""
 
+from karat.config.declared.entity import EntityDeclaration, Feed, FilesSource, TableSource
+from karat.config.declared.grading import graded
 from karat.config.document import Document, Place, dotted
-from karat.config.entity import EntityDeclaration, Feed, FilesSource, TableSource
-from karat.config.grading import graded
 from karat.config.names import TableName, is_path, is_plain, is_uri, lake_path, table_name
 from karat.config.problems import Problem, shown
 from karat.config.resolved import Config, Entity, FeedOf

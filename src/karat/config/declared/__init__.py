@@ -1,0 +1,1 @@
+"""Declared: what a declaration of each kind may say, as a frozen model."""
