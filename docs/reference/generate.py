@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from karat.config.declared.belief import BeliefDeclaration
 from karat.config.declared.curation import Curation
 from karat.config.declared.entity import EntityDeclaration
+from karat.config.declared.gold import BridgeDeclaration, DimensionDeclaration, FactDeclaration
 from karat.config.settings import ProjectSettings
 
 PAGE = Path(__file__).with_name("config.md")
@@ -18,6 +19,9 @@ ROOTS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("kind: entity", EntityDeclaration),
     ("kind: belief", BeliefDeclaration),
     ("kind: curation", Curation),
+    ("kind: dimension", DimensionDeclaration),
+    ("kind: fact", FactDeclaration),
+    ("kind: bridge", BridgeDeclaration),
 )
 MEANINGS = {
     "EntityDeclaration.name": "Tables `bronze.<name>`, `bronze.<name>_assertions`, `bronze.<name>_quarantine`.",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from karat.plan.stages import Believe, Curate, Land, Stage
+from karat.plan.stages import Believe, Curate, Land, Load, Stage
 from karat.runner.interruption import LOOK_SECONDS, interruptible
 from karat.sources.files import listed
 
@@ -78,6 +78,8 @@ def _tables_read(stage: Stage) -> "Iterator[TableName]":
             yield stage.table.source
         case Believe():
             yield stage.belief.entity.assertions
+        case Load():
+            yield from (source.table for source in stage.star.sources)
         case _:
             assert_never(stage)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from karat.config.declared.belief import BeliefDeclaration
 from karat.config.declared.curation import Curation
 from karat.config.declared.entity import EntityDeclaration
+from karat.config.declared.gold import BridgeDeclaration, DimensionDeclaration, FactDeclaration
 from karat.config.document import Document, Unreadable, read_documents, scalar
 from karat.config.names import is_uri, local_path
 from karat.config.problems import ConfigProblems, Problem, shown
@@ -17,18 +18,24 @@ from karat.config.references import fill
 from karat.config.resolve.belief import resolve_belief
 from karat.config.resolve.curation import resolve_curation
 from karat.config.resolve.entity import resolve_entity
+from karat.config.resolve.gold import resolve_star
 from karat.config.resolved import Belief, Config, CuratedTable, Entity
 from karat.config.settings import ProjectSettings
 from karat.config.spark_conf import conf_problems
+from karat.config.star import Star
 from karat.config.validate import literal_secrets, validate
-from karat.config.wiring import Writer, belief_writer, curated_writer, entity_writer, wiring_problems
+from karat.config.wiring import Writer, belief_writer, curated_writer, entity_writer, star_writer, wiring_problems
 from karat.errors import ConfigError
 
 PROJECT_FILE = "karat.yml"
-KINDS: dict[str, type[Curation | EntityDeclaration | BeliefDeclaration]] = {
+StarDeclaration = DimensionDeclaration | FactDeclaration | BridgeDeclaration
+KINDS: dict[str, type[Curation | EntityDeclaration | BeliefDeclaration | StarDeclaration]] = {
     "belief": BeliefDeclaration,
+    "bridge": BridgeDeclaration,
     "curation": Curation,
+    "dimension": DimensionDeclaration,
     "entity": EntityDeclaration,
+    "fact": FactDeclaration,
 }
 MOST_FILES = 2_000
 
@@ -43,6 +50,8 @@ class Reading:
     entities: list[Entity] = field(default_factory=list)
     beliefs: list[tuple[BeliefDeclaration, Document]] = field(default_factory=list)
     """As declared: which entities there are is known only when everything is read."""
+    star: list[tuple[StarDeclaration, Document]] = field(default_factory=list)
+    """Likewise: facts and bridges name dimensions."""
     writers: list[Writer] = field(default_factory=list)
 
 
@@ -62,10 +71,11 @@ def load(folder: Path, variables: Mapping[str, str] | None = None) -> Config:
             for document in _documents(folder, file, reading):
                 _declare(document, config, reading)
     beliefs = _beliefs(config, reading)
+    star = _star(config, reading)
     reading.problems.extend(wiring_problems(reading.writers))
     if reading.problems:
         raise ConfigProblems(reading.problems)
-    return Config(folder, settings, lake, tuple(reading.curated), tuple(reading.entities), beliefs)
+    return Config(folder, settings, lake, tuple(reading.curated), tuple(reading.entities), beliefs, star, reading.variables)
 
 
 def lake_root(lake: str, folder: Path) -> str:
@@ -170,6 +180,8 @@ def _declare(document: Document, config: Config, reading: Reading) -> None:
                 reading.writers.append(entity_writer(entity, document.file, document.line))
         case BeliefDeclaration():
             reading.beliefs.append((declaration, document))
+        case DimensionDeclaration() | FactDeclaration() | BridgeDeclaration():
+            reading.star.append((declaration, document))
         case None:
             return
     reading.problems.extend(problems)
@@ -186,6 +198,14 @@ def _beliefs(config: Config, reading: Reading) -> tuple[Belief, ...]:
             reading.writers.append(belief_writer(belief, document.file, document.line))
         reading.problems.extend(problem for problem in problems if not (broken and problem.path == "entity"))
     return tuple(found)
+
+
+def _star(config: Config, reading: Reading) -> tuple[Star, ...]:
+    """Dimensions, facts and bridges, each with the dimensions it names."""
+    found, problems = resolve_star(reading.star, config, reading.variables)
+    reading.problems.extend(problems)
+    reading.writers.extend(star_writer(each, document.file, document.line) for each, document in found)
+    return tuple(each for each, _ in found)
 
 
 def _is_ours(document: Document) -> bool:

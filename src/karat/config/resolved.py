@@ -2,15 +2,20 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from karat.config.declared.entity import EntityDeclaration, Feed
 from karat.config.declared.grading import Grading
 from karat.config.names import TableName
 from karat.config.rules import Rule
 from karat.config.settings import ProjectSettings
+
+if TYPE_CHECKING:
+    from karat.config.star import Star
 
 
 @dataclass(frozen=True)
@@ -159,10 +164,14 @@ class Config:
     curated: tuple[CuratedTable, ...]
     entities: tuple[Entity, ...] = ()
     beliefs: tuple[Belief, ...] = ()
+    star: "tuple[Star, ...]" = ()
+    """Dimensions first, then facts and bridges."""
+    variables: Mapping[str, object] = field(default_factory=dict)
+    """What templates know as `var`."""
 
     @property
     def hash(self) -> str:
         """A hash that changes with anything declared, SQL included; secrets are references, so none is in it."""
-        declared = [*(table.fingerprint for table in self.curated), *map(str, self.entities), *map(str, self.beliefs)]
+        declared = [*(table.fingerprint for table in self.curated), *map(str, self.entities), *map(str, self.beliefs), *map(str, self.star)]
         text = json.dumps([self.settings.model_dump(mode="json"), declared], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -6,6 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from karat.config.problems import Problem
 from karat.config.resolved import Belief, Config, CuratedTable, Entity
+from karat.config.star import Bridge, Fact, Star
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,15 @@ class Writer:
     path: str
     audit_tables: tuple[str, str] | None = None
     """Control and audit table, for curated tables."""
+    reads_at: str = "feeds"
+    """The setting that says what is read."""
 
 
 def curated_writer(table: CuratedTable, file: str, line: int) -> Writer:
     """What a curated table writes and reads."""
     audit_tables = (str(table.audit_tables.control), str(table.audit_tables.audit))
     writes = frozenset({str(table.target), str(table.quarantine)})
-    return Writer(str(table.target), writes, frozenset({str(table.source)}), file, line, "target_table", audit_tables)
+    return Writer(str(table.target), writes, frozenset({str(table.source)}), file, line, "target_table", audit_tables, "source_table")
 
 
 def entity_writer(entity: Entity, file: str, line: int) -> Writer:
@@ -39,6 +42,24 @@ def entity_writer(entity: Entity, file: str, line: int) -> Writer:
 def belief_writer(belief: Belief, file: str, line: int) -> Writer:
     """What a belief writes and reads."""
     return Writer(str(belief.table), frozenset(map(str, belief.tables)), frozenset({str(belief.entity.timeline)}), file, line, "name")
+
+
+def star_writer(star: Star, file: str, line: int) -> Writer:
+    """What a dimension, a fact or a bridge writes and reads."""
+    return Writer(str(star.table), frozenset(tables_written(star)), frozenset(tables_read(star)), file, line, "name", None, "sources")
+
+
+def tables_written(star: Star) -> tuple[str, ...]:
+    """The tables that are the target's own; facts also add skeletons to their dimensions."""
+    late = (str(star.late_dimensions),) if isinstance(star, Fact) else ()
+    return (str(star.table), str(star.quarantine), *late)
+
+
+def tables_read(star: Star) -> tuple[str, ...]:
+    """The sources of a target, and the dimensions that it looks up."""
+    dimensions = [each.dimension for each in star.lookups] if isinstance(star, Fact) else []
+    dimensions += [side.dimension for side in star.sides] if isinstance(star, Bridge) else []
+    return tuple(dict.fromkeys(str(table) for table in (*(source.table for source in star.sources), *(each.table for each in dimensions))))
 
 
 def wiring_problems(writers: Sequence[Writer]) -> list[Problem]:
@@ -75,7 +96,7 @@ def _cycles(writers: Sequence[Writer]) -> list[Problem]:
         found = next(writer for writer in writers if writer.name in path)
         remedy = "break the circle: one of them must read something else"
         message = f"these tables wait for each other: {' ← '.join(path)}"
-        return [Problem(found.file, found.line, "source_table" if found.audit_tables else "feeds", message, remedy=remedy)]
+        return [Problem(found.file, found.line, found.reads_at, message, remedy=remedy)]
     return []
 
 

@@ -65,19 +65,21 @@ def write(changes: ChangeSet, into: TableName, tables: DeltaTables, commit: Comm
         return Written()
     if changes.counts.keys() == {INSERT}:
         return tables.append(_put(changes), into, commit)
-    if tables.can_replace() and _replaces_what_goes(changes):
+    if not changes.spec.generated and tables.can_replace() and _replaces_what_goes(changes):
         tables.replace(_put(changes), every([*_bounds(changes), _is_replaced(changes.spec)]), into, commit)
         return changes.written
     spec = changes.spec
     updated = [name for name in spec.columns if name not in spec.identity]
+    inserted = [name for name in spec.columns if name not in spec.generated]
     same = every([*_bounds(changes), *(same_on(name) for name in spec.identity)])
-    merge = Merge(changes.rows.drop(WAS_HELD_UNTIL), same, ACTION, updated, spec.columns, deletes=True)
+    merge = Merge(changes.rows.drop(WAS_HELD_UNTIL), same, ACTION, updated, inserted, deletes=True)
     return tables.merge(merge, into, commit)
 
 
 def _put(changes: ChangeSet) -> DataFrame:
     """The rows that are in the table afterwards."""
-    return changes.rows.where(F.col(ACTION) != DELETE).select(*map(col, changes.spec.columns))
+    columns = [name for name in changes.spec.columns if name not in changes.spec.generated]
+    return changes.rows.where(F.col(ACTION) != DELETE).select(*map(col, columns))
 
 
 def _replaces_what_goes(changes: ChangeSet) -> bool:

@@ -22,6 +22,8 @@ class Outcome:
     """What the control table is to note, where no commit of the target says what was consumed."""
     position: str | None = None
     """How far the stage has consumed what it reads, for the mirror, where that is no time."""
+    versions: tuple[tuple[str, int], ...] = ()
+    """Each source with the version that the target has consumed, where sources are read by version."""
     notes: tuple[str, ...] = ()
     """What an operator should hear although nothing failed."""
     problem: KaratError | None = None

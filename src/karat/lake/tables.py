@@ -65,3 +65,7 @@ class Layout:
     statistics: tuple[str, ...] = ()
     """Columns whose smallest and largest value every file notes; none: the first few, as Delta chooses."""
     properties: Mapping[str, str] = field(default_factory=dict)
+    cluster_by: tuple[str, ...] = ()
+    """Columns of liquid clustering; not together with partitions."""
+    identity: str | None = None
+    """A column that Delta numbers by itself where a row has none."""

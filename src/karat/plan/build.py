@@ -7,8 +7,9 @@ from graphlib import TopologicalSorter
 
 from karat.config.resolved import Belief, Config, CuratedTable, Entity
 from karat.config.rules import in_force
+from karat.config.star import Dimension, Star
 from karat.plan.select import selected
-from karat.plan.stages import Believe, Curate, Land, Stage
+from karat.plan.stages import Believe, Curate, Land, Load, Stage
 
 
 @dataclass(frozen=True)
@@ -19,14 +20,17 @@ class Plan:
     waits_for: Mapping[str, frozenset[str]]
 
 
-def build_plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = (), now: datetime | None = None) -> Plan:
+def build_plan(
+    config: Config, watermarks: Mapping[str, str], select: Sequence[str] = (), now: datetime | None = None, *, reload: bool = False
+) -> Plan:
     """The stages that `select` names, upstream before downstream, otherwise in the order of their declaration.
 
-    `now` decides which rules are in force; without it, the last ones are.
+    `now` decides which rules are in force; without it, the last ones are. With `reload`, the star reads its sources from the beginning.
     """
     stages: dict[str, Stage] = {str(entity.timeline): _land(entity, watermarks.get(str(entity.timeline))) for entity in config.entities}
     stages |= {str(table.target): _curate(table, watermarks.get(str(table.target))) for table in config.curated}
     stages |= {str(belief.table): _believe(belief, watermarks.get(str(belief.table)), now) for belief in config.beliefs}
+    stages |= {str(star.table): _load(star, watermarks.get(str(star.table)), reload=reload) for star in config.star}
     writers = {written: name for name, stage in stages.items() for written in stage.writes}
     upstream = {name: frozenset(writers[read] for read in stage.reads if read in writers) - {name} for name, stage in stages.items()}
     chosen = selected(list(stages), upstream, select)
@@ -71,3 +75,15 @@ def _believe(belief: Belief, since: str | None, now: datetime | None) -> Believe
     if not since.endswith(f"rule version {rule.version}"):
         return Believe(belief, since, f"rebuild: all evidence is evaluated again by {by}; so far it was {since.rpartition(', ')[2]}")
     return Believe(belief, since, f"evaluates what is new about {belief.entity.name} by {by}")
+
+
+def _load(star: Star, since: str | None, *, reload: bool) -> Load:
+    if isinstance(star, Dimension) and star.calendar is not None:
+        first, last, _ = star.calendar
+        return Load(star, since, f"a calendar from {first} to {last} is generated")
+    sources = ", ".join(f"{source.table} ({'changes' if source.is_feed else 'full'})" for source in star.sources)
+    if reload:
+        return Load(star, since, f"reload: all of its sources is read again: {sources}", reload=True)
+    if since is None:
+        return Load(star, None, f"first load: all of its sources is read: {sources}")
+    return Load(star, since, f"reads what is later than {since}: {sources}")

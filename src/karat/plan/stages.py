@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from karat.config.resolved import Belief, CuratedTable, Entity
+from karat.config.star import Star
+from karat.config.wiring import tables_read, tables_written
 
 
 @dataclass(frozen=True)
@@ -89,5 +91,33 @@ class Believe:
         return tuple(map(str, self.belief.tables))
 
 
-Stage = Curate | Land | Believe
+@dataclass(frozen=True)
+class Load:
+    """Bring a dimension, a fact or a bridge up to date with its sources."""
+
+    star: Star
+    since: str | None
+    """The version of each source that was read last, as text; None before the first load. The run itself reads it from the target's log."""
+    why: str
+    reload: bool = False
+    """Whether everything is read again, whatever was read before."""
+    kind: Literal["load"] = "load"
+
+    @property
+    def name(self) -> str:
+        """The name people select it by."""
+        return str(self.star.table)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The tables it reads."""
+        return tables_read(self.star)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The tables it may write."""
+        return tables_written(self.star)
+
+
+Stage = Curate | Land | Believe | Load
 """Every kind of stage; after adding one here, the type checker names each place that must handle it."""

@@ -20,11 +20,12 @@ from karat.config.resolved import AuditTables  # noqa: TC001  (dict keys at run 
 from karat.curation.audit import AuditEntry, write_audit
 from karat.curation.load import curate
 from karat.errors import KaratError, StateConflict
+from karat.gold.load import load as load_star
 from karat.lake.context import RunContext
 from karat.lake.engine_errors import explained
 from karat.lake.outcome import Outcome
 from karat.plan.build import Plan
-from karat.plan.stages import Believe, Curate, Land, Stage
+from karat.plan.stages import Believe, Curate, Land, Load, Stage
 from karat.runner.interruption import LOOK_SECONDS, Interruption, RunInterrupted, interruptible
 from karat.telemetry.events import Heartbeat, RunFinished, RunStarted, StageFinished, StageStarted, Status
 from karat.telemetry.sinks import Sink
@@ -229,6 +230,8 @@ def _dispatch(stage: Stage, context: RunContext) -> Outcome:
             return land(stage, context)
         case Believe():
             return believe(stage, context)
+        case Load():
+            return load_star(stage, context)
         case _:
             assert_never(stage)
 

@@ -8,11 +8,22 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from karat.errors import ConfigError
+from karat.errors import ConfigError, SourceUnavailable
 from karat.sources.raw import BROKEN, CHANGE, COMMIT, COMMITTED_AT, FIELDS, FILE, LINE, PATH, ROW, no_text, typed_record
 from karat.sources.typed import table_records
 from karat.temporal.columns import col
 
+_NO_FEED = ("DELTA_MISSING_CHANGE_DATA",)
+_VACUUMED = (
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "FILE_NOT_EXIST",
+    "DELTA_VERSION_NOT_CONTIGUOUS",
+    "DELTA_VERSION_INVALID",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "DELTA_CANNOT_RECREATE_LOG",
+    "VersionNotFound",
+)
 _FEED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
@@ -25,15 +36,7 @@ def changed_records(session: SparkSession, address: str, table: str, lower: int 
     if lower is None or lower >= upper:
         snapshot = table_records(_read(session, address, {"versionAsOf": str(upper)}), table)
         return snapshot if lower is None else snapshot.where(F.lit(False))
-    feed = {"readChangeFeed": "true", "startingVersion": str(lower + 1), "endingVersion": str(upper)}
-    changes = _read(session, address, feed)
-    try:
-        # Delta looks for the change files only when it is about to read them: ask now, while the answer can be explained
-        changes.select("_change_type").isEmpty()
-    except (PySparkException, Py4JJavaError) as failure:
-        if "DELTA_MISSING_CHANGE_DATA" in str(failure):
-            raise _no_change_feed(table, lower + 1, upper) from failure
-        raise
+    changes = change_rows(session, address, table, lower, upper)
     fields, row = typed_record(changes, without=_FEED_COLUMNS)
     return changes.select(
         no_text().alias(LINE),
@@ -45,6 +48,40 @@ def changed_records(session: SparkSession, address: str, table: str, lower: int 
         col("_change_type").alias(CHANGE),
         col("_commit_version").alias(COMMIT),
         col("_commit_timestamp").alias(COMMITTED_AT),
+    )
+
+
+def change_rows(session: SparkSession, address: str, table: str, lower: int | None, upper: int) -> DataFrame:
+    """Delta's change feed after version `lower`, up to and including `upper`; from its beginning when there is no `lower`.
+
+    Raises `ConfigError` where the table kept no feed, or no longer has the files of these versions. Grain: one row per row inserted or
+    deleted, two per row changed.
+    """
+    first = 0 if lower is None else lower + 1
+    feed = {"readChangeFeed": "true", "startingVersion": str(first), "endingVersion": str(upper)}
+    try:
+        changes = _read(session, address, feed)
+        # Delta looks for the change files only when it is about to read them: ask now, while the answer can be explained
+        changes.select("_change_type").isEmpty()
+    except (PySparkException, Py4JJavaError) as failure:
+        if any(sign in str(failure) for sign in _NO_FEED):
+            raise _no_change_feed(table, first, upper) from failure
+        if is_vacuumed(failure):
+            raise vacuumed(table, first, upper) from failure
+        raise
+    return changes
+
+
+def is_vacuumed(failure: BaseException) -> bool:
+    """Whether files or log entries of the versions that were asked for are no longer there."""
+    return any(sign in str(failure) for sign in _VACUUMED)
+
+
+def vacuumed(table: str, first: int, last: int) -> SourceUnavailable:
+    """What is told where changes were removed before they were read."""
+    message = f"changes of {table} in versions {first} to {last} are no longer there: they were vacuumed before they were read"
+    return SourceUnavailable(
+        message, remedy="read it anew from the start (karat run --reload), and keep its files longer than runs lie apart"
     )
 
 

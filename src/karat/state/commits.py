@@ -16,6 +16,8 @@ class Commit:
     config_hash: str
     position: Mapping[str, Any] = field(default_factory=dict)
     """How far the source has been consumed, and what the audit needs should this process die right after; JSON."""
+    writer: str | None = None
+    """The stage that writes it, where that is not the stage that it counts for: two of one run may write the same number."""
 
     def as_text(self) -> str:
         """Compact JSON, kept as the commit's user metadata."""
@@ -26,6 +28,7 @@ class Commit:
             "run_id": self.run_id,
             "config_hash": self.config_hash,
             "position": dict(self.position),
+            **({} if self.writer is None else {"writer": self.writer}),
         }
         return json.dumps(body, separators=(",", ":"))
 
@@ -103,7 +106,8 @@ def settled(history: Sequence[LogEntry], commit: Commit) -> Written | None:
     """What exactly this commit wrote, if it is in the log."""
     for row in history:
         record = ours(row)
-        if record is not None and (record["stage"], record["sequence"], record["run_id"]) == (commit.stage, commit.sequence, commit.run_id):
+        wanted = (commit.stage, commit.sequence, commit.run_id, commit.writer)
+        if record is not None and (record["stage"], record["sequence"], record["run_id"], record.get("writer")) == wanted:
             return written_by(metrics(row))
     return None
 

@@ -42,6 +42,8 @@ class TableSpec:
     """Columns that another column stands for: where that one is the same, so are they."""
     chain: Names = ()
     """Columns that name a chain: of the rows of one, the periods from `start` to `closed_at` do not overlap."""
+    generated: Names = ()
+    """Columns that the table itself fills in for new rows."""
 
     @property
     def key(self) -> str:
