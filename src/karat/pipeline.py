@@ -8,6 +8,7 @@ run         stages in order, parallel, retried        karat.runner
   bronze    evidence, and the timeline of it          karat.bronze
   curation  one source made clean                     karat.curation
   belief    one golden record from many sources       karat.belief
+  gold      a star of dimensions and facts            karat.gold
   tables    one commit, with its position             karat.lake
 state       a mirror of what the lake says            karat.state
 telemetry   what happened, as typed events            karat.telemetry
@@ -28,9 +29,11 @@ from karat.runner.run import Ended, execute
 from karat.telemetry.sinks import Sink
 
 
-def plan(config: Config, watermarks: Mapping[str, str], select: Sequence[str] = (), now: datetime | None = None) -> Plan:
+def plan(
+    config: Config, watermarks: Mapping[str, str], select: Sequence[str] = (), now: datetime | None = None, *, reload: bool = False
+) -> Plan:
     """Which stages would run, since when, and why."""
-    return build_plan(config, watermarks, select, now)
+    return build_plan(config, watermarks, select, now, reload=reload)
 
 
 def run(stages: Plan, context: RunContext, sink: Sink) -> Ended:

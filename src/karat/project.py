@@ -98,18 +98,27 @@ class Project:
             self._spark = build_session(settings.model_copy(update={"conf": conf}), f"karat {self.config.settings.project}", secrets)
         return self._spark
 
-    def plan(self, select: Sequence[str] = (), now: datetime | None = None) -> Plan:
+    def plan(self, select: Sequence[str] = (), now: datetime | None = None, *, reload: bool = False) -> Plan:
         """What a run would do, without Spark and without writing. Raises `ConfigError` when a rule that was used has been edited."""
         check_rules(self.config)
-        return pipeline.plan(self.config, positions(self.config), select, _stamp(now).started_at)
+        return pipeline.plan(self.config, positions(self.config), select, _stamp(now).started_at, reload=reload)
 
-    def run(self, select: Sequence[str] = (), now: datetime | None = None, sinks: Sequence[Sink] = (), *, progress: bool = False) -> Report:
+    def run(
+        self,
+        select: Sequence[str] = (),
+        now: datetime | None = None,
+        sinks: Sequence[Sink] = (),
+        *,
+        progress: bool = False,
+        reload: bool = False,
+    ) -> Report:
         """One bounded pass over everything selected. A table's failure is in the report; only what is wrong beforehand is raised.
 
-        `now` is the run's time (naive means UTC), for replays and tests; `progress` shows the run on the terminal.
+        `now` is the run's time (naive means UTC), for replays and tests; `progress` shows the run on the terminal; with `reload` the
+        star reads all of its sources again.
         A signal (Ctrl-C, SIGTERM) lets no table start any more, cancels those at work, and is raised as a `KeyboardInterrupt`.
         """
-        stages = self.plan([select] if isinstance(select, str) else select, now)
+        stages = self.plan([select] if isinstance(select, str) else select, now, reload=reload)
         context = self._context(now)
         shown = [_terminal()] if progress else []
         with closing(Fanout([*self._lasting_sinks(), *shown, *sinks])) as sink:

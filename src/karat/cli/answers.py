@@ -101,7 +101,7 @@ def check(folder: Path, variables: Mapping[str, str], output: Output) -> None:
 
         check_rules(config)
     declared = (*(entity.timeline for entity in config.entities), *(table.target for table in config.curated))
-    names = [str(table) for table in (*declared, *(belief.table for belief in config.beliefs))]
+    names = [str(table) for table in (*declared, *(belief.table for belief in config.beliefs), *(star.table for star in config.star))]
     grades = [
         {"entity": entity.name, "feed": feed.feed.name, "grade": feed.grading.grade, "reason": feed.grading.reason}
         for entity in config.entities
@@ -132,18 +132,28 @@ def plan(folder: Path, select: Sequence[str], variables: Mapping[str, str], outp
     output.line(f"{counted(len(records), 'stage')}; nothing was written")
 
 
-def run(folder: Path, select: Sequence[str], variables: Mapping[str, str], output: Output, heartbeat: int | None = None) -> None:
+@dataclass(frozen=True)
+class RunOptions:
+    """What a user says about one run."""
+
+    select: Sequence[str] = ()
+    heartbeat_seconds: int | None = None
+    reload: bool = False
+
+
+def run(folder: Path, options: RunOptions, variables: Mapping[str, str], output: Output) -> None:
     """One pass; exit 1 when anything failed."""
     from rich.console import Console
 
     from karat.project import Project
     from karat.telemetry.terminal import Terminal
 
-    project = Project.open(folder, variables=variables, heartbeat_seconds=heartbeat)
+    project = Project.open(folder, variables=variables, heartbeat_seconds=options.heartbeat_seconds)
     fetch_jars(output)
     verbosity: Any = "silent" if output.json else "quiet" if output.quiet else "normal"
     try:
-        report = project.run(select, sinks=[Terminal(Console(), Console(stderr=True), verbosity)])
+        terminal = Terminal(Console(), Console(stderr=True), verbosity)
+        report = project.run(options.select, sinks=[terminal], reload=options.reload)
     finally:
         project.close()
     stages = [asdict(replace(stage, failure=None)) for stage in report.stages]

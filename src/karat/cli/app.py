@@ -54,6 +54,7 @@ def run(
     select: Select = None,
     only_tables: Annotated[str | None, typer.Option("--only-tables", help="Comma-separated names; the same as --select.")] = None,
     heartbeat_seconds: Annotated[int | None, typer.Option("--heartbeat-seconds", min=1, help="Seconds between signs of life.")] = None,
+    reload: Annotated[bool, typer.Option("--reload", help="Read all sources of the star again; history and keys stay.")] = False,
     var: Var = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -62,7 +63,7 @@ def run(
     """One bounded pass over everything selected, then exit: 0 all well, 1 something failed."""
     with answering(Output(json, quiet, debug)) as output:
         chosen = [*(select or []), *([only_tables] if only_tables else [])]
-        answers.run(project, chosen, variables(var), output, heartbeat_seconds)
+        answers.run(project, answers.RunOptions(chosen, heartbeat_seconds, reload), variables(var), output)
 
 
 @app.command()

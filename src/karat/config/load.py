@@ -18,7 +18,6 @@ from karat.config.references import fill
 from karat.config.resolve.belief import resolve_belief
 from karat.config.resolve.curation import resolve_curation
 from karat.config.resolve.entity import resolve_entity
-from karat.config.resolve.gold import resolve_star
 from karat.config.resolved import Belief, Config, CuratedTable, Entity
 from karat.config.settings import ProjectSettings
 from karat.config.spark_conf import conf_problems
@@ -202,6 +201,10 @@ def _beliefs(config: Config, reading: Reading) -> tuple[Belief, ...]:
 
 def _star(config: Config, reading: Reading) -> tuple[Star, ...]:
     """Dimensions, facts and bridges, each with the dimensions it names."""
+    if not reading.star:
+        return ()
+    from karat.config.resolve.gold import resolve_star  # noqa: PLC0415  (it loads a parser of SQL, which other projects do not wait for)
+
     found, problems = resolve_star(reading.star, config, reading.variables)
     reading.problems.extend(problems)
     reading.writers.extend(star_writer(each, document.file, document.line) for each, document in found)

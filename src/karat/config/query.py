@@ -72,8 +72,7 @@ def carrying_changes(query: exp.Query, alias: str) -> exp.Query:
     copy = query.copy()
     if sum(1 for table in copy.find_all(exp.Table) if table.name.lower() == alias.lower()) != 1:
         raise _NotRowByRowError
-    carried = _carry(copy, alias.lower(), _with_tables(copy))
-    return carried
+    return _carry(copy, alias.lower(), _with_tables(copy))
 
 
 class _NotRowByRowError(Exception):

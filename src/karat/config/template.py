@@ -80,23 +80,21 @@ def _nodes(node: nodes.Node) -> "list[nodes.Node]":
 def _refusal(node: nodes.Node, own: set[str]) -> str | None:
     """Why this piece of a template is not allowed."""
     match node:
-        case nodes.Name(name=name) if name not in FIELDS and name not in own:
-            return f"`{name}` is not known in a template"
-        case nodes.Name(name=name, ctx="store") if name in FIELDS:
-            return f"`{name}` is not a name to assign to"
-        case nodes.Getattr(node=nodes.Name(name=name), attr=attribute) if name in FIELDS and not _has(name, attribute):
-            return f"`{name}` has no `{attribute}`"
-        case nodes.Getattr(node=nodes.Name(name=name)) if name in FIELDS:
-            return None
+        case nodes.Name(name=name):
+            return _refused_name(name, own, is_assigned=node.ctx == "store")
+        case nodes.Getattr(node=nodes.Name(name=name), attr=attribute) if name in FIELDS:
+            return None if _has(name, attribute) else f"`{name}` has no `{attribute}`"
         case nodes.Getattr(attr=attribute):
             return f"`.{attribute}` is not allowed here"
-        case nodes.Filter(name=name) if name not in FILTERS:
-            return f"the filter `{name}` is not allowed"
-        case nodes.Test(name=name) if name not in TESTS:
-            return f"the test `{name}` is not allowed"
-        case _ if not isinstance(node, _ALLOWED):
-            return f"`{type(node).__name__.lower()}` is not allowed in a template"
-    return None
+        case nodes.Filter(name=name) | nodes.Test(name=name) if name not in (FILTERS | TESTS):
+            return f"the filter or test `{name}` is not allowed"
+    return None if isinstance(node, _ALLOWED) else f"`{type(node).__name__.lower()}` is not allowed in a template"
+
+
+def _refused_name(name: str, own: set[str], *, is_assigned: bool) -> str | None:
+    if name in FIELDS:
+        return f"`{name}` is not a name to assign to" if is_assigned else None
+    return None if name in own else f"`{name}` is not known in a template"
 
 
 def _has(name: str, attribute: str) -> bool:

@@ -52,11 +52,26 @@ def concluded(context: StarContext, account: Account, written: Written) -> Outco
     """How the stage ended."""
     moved = written != Written() or account.quarantined or account.skeletons
     status: Status = "succeeded" if moved or context.is_first else "unchanged"
-    rows = Rows(account.read, 0, 0, account.quarantined, 0, written.inserted, written.updated, written.deleted)
+    rows = Rows(
+        read=account.read,
+        quarantined=account.quarantined,
+        inserted=written.inserted,
+        updated=written.updated,
+        deleted=written.deleted,
+        closed=account.closed,
+        skeletons=account.skeletons,
+        bytes=_bytes_added(context),
+    )
     notes = [*account.notes]
     if account.skeletons:
         notes.append(f"{account.skeletons} members were made, or reach further back, because facts came before them")
     return Outcome(status, rows, position=position_text(context), versions=versions_read(context), notes=tuple(notes))
+
+
+def _bytes_added(context: StarContext) -> int:
+    """What the stage's commit added to its table, by the commit's own metrics."""
+    metrics = context.tables.state(context.star.table, str(context.star.table)).checkpoint.metrics
+    return metrics.get("numOutputBytes", metrics.get("numTargetBytesAdded", 0))
 
 
 def unchanged(context: StarContext) -> Outcome:

@@ -139,6 +139,7 @@ class Account:
     read: int = 0
     quarantined: int = 0
     skeletons: int = 0
+    closed: int = 0
     notes: list[str] = field(default_factory=list)
 
 

@@ -69,7 +69,8 @@ def _with_members(rows: DataFrame, side: BridgeSide, known: DimensionState, cont
     for name in dimension.keys:
         wanted, given = held.schema[name].dataType, rows.schema[by_name[name.lower()]].dataType
         if wanted != given and not isinstance(given, T.NullType):
-            message = f"{context.star.table}: {by_name[name.lower()]} is {given.simpleString()}, the key {name} of {dimension.table} is {wanted.simpleString()}"
+            column, of_key = by_name[name.lower()], f"{name} of {dimension.table}"
+            message = f"{context.star.table}: {column} is {given.simpleString()}, {of_key} is {wanted.simpleString()}"
             raise ConfigError(message, remedy=f"cast it to {wanted.simpleString()} in the query")
         keys.append(col(by_name[name.lower()]).alias(name))
     asked = rows.select(*keys).distinct().join(held.select(*map(col, dimension.keys)), list(dimension.keys), "left_anti")

@@ -16,7 +16,8 @@ from karat.config.query import changes_query, is_row_by_row, parsed, tables_read
 from karat.config.resolve.gold import THIS
 from karat.config.template import render
 from karat.gold.context import SourceState, StarContext
-from karat.gold.schema import CHANGE, COMMIT, COMMITTED_AT
+from karat.gold.schema import CHANGE, COMMIT, COMMITTED_AT, DELETE, KIND
+from karat.gold.states import settled
 from karat.sources.changes import change_rows
 from karat.temporal.columns import Names, col
 from karat.temporal.moments import moment
@@ -39,8 +40,9 @@ class Work:
 
 
 def work_for(context: StarContext, *, from_changes: bool = False, whole_keys: bool = False) -> Work:
-    """What the target must read. `from_changes`: a first run follows the change feed from its beginning; `whole_keys`: changed rows
-    only tell which keys are concerned.
+    """What the target must read.
+
+    `from_changes`: a first run follows the change feed from its beginning; `whole_keys`: changed rows only tell which keys are concerned.
     """
     star = context.star
     feeds = [each for each in context.sources if each.source.is_feed]
@@ -109,6 +111,15 @@ def affected_keys(context: StarContext, work: Work, keys: Names) -> DataFrame:
 def concerning(rows: DataFrame, keys: DataFrame, names: Names) -> DataFrame:
     """The rows of these keys. Grain: unchanged."""
     return rows.join(keys.select(*map(col, names)), list(names), "left_semi").select(*map(col, rows.columns))
+
+
+def states_of_members(context: StarContext, members: DataFrame, keys: Names) -> DataFrame:
+    """What the query gives for these members now, and a delete for each that it gives no longer. Grain: one row per state."""
+    now = settled(concerning(everything(context), members, keys), keys)
+    gone = members.join(now.select(*map(col, keys)), list(keys), "left_anti")
+    none = {name: F.lit(None).cast(now.schema[name].dataType) for name in now.columns if name not in keys}
+    at = {KIND: F.lit(DELETE), COMMITTED_AT: moment(context.committed_at), COMMIT: F.lit(context.newest).cast("bigint")}
+    return now.unionByName(gone.withColumns({**none, **at}).select(*map(col, now.columns)))
 
 
 def sql_of(context: StarContext) -> str:

@@ -27,6 +27,9 @@ def positions(config: Config) -> dict[str, str]:
     for belief in config.beliefs:
         if str(belief.table) not in found and "batch" in (position := _belief_position(config, belief)):
             found[str(belief.table)] = f"batch {position['batch']}, rule version {position['rule']}"
+    for star in config.star:
+        if str(star.table) not in found and (sources := _position(config, star.table, str(star.table)).get("sources")):
+            found[str(star.table)] = ", ".join(f"{each['table']} version {each['version']}" for each in sources.values())
     return found
 
 

@@ -21,6 +21,7 @@ from karat.curation.audit import AuditEntry, write_audit
 from karat.curation.load import curate
 from karat.errors import KaratError, StateConflict
 from karat.gold.load import load as load_star
+from karat.gold.watermarks import watermark_table, write_watermarks
 from karat.lake.context import RunContext
 from karat.lake.engine_errors import explained
 from karat.lake.outcome import Outcome
@@ -237,24 +238,28 @@ def _dispatch(stage: Stage, context: RunContext) -> Outcome:
 
 
 def _audit(context: RunContext, results: tuple[Result, ...], sink: Sink, interruption: Interruption) -> tuple[str, ...]:
-    """Control and audit rows for all curated tables. Returns the control tables that could not be written; no data is lost by it."""
+    """What a run writes after its data: control and audit rows of curated tables, and the versions that the star has read.
+
+    Returns the tables that could not be written; no data is lost by it.
+    """
     entries: dict[AuditTables, list[AuditEntry]] = {}
     for result in results:
         if isinstance(result.stage, Curate):
             error = result.error.message if result.error else None
             entry = AuditEntry(result.stage.name, result.outcome, result.seconds, error)
             entries.setdefault(result.stage.table.audit_tables, []).append(entry)
+    acts = {str(tables.control): partial(write_audit, context, tables, of_tables) for tables, of_tables in entries.items()}
+    versions = {result.stage.name: dict(result.outcome.versions) for result in results if result.outcome.versions}
+    if versions:
+        acts[str(watermark_table(context))] = partial(write_watermarks, context, versions)
     broken = []
-    for audit_tables, of_tables in entries.items():
+    for name, act in acts.items():
         try:
-            with_retries(partial(write_audit, context, audit_tables, of_tables), str(audit_tables.control), interruption)
+            with_retries(act, name, interruption)
         except Exception as failure:  # noqa: BLE001  (the data is committed; say what is missing and go on)
-            broken.append(str(audit_tables.control))
+            broken.append(name)
             cause = explained(failure)
-            ended = StageFinished(
-                context.stamp.run_id, _now(), str(audit_tables.control), "failed", 0.0, error=str(cause), summary=cause.notice
-            )
-            sink.emit(ended)
+            sink.emit(StageFinished(context.stamp.run_id, _now(), name, "failed", 0.0, error=str(cause), summary=cause.notice))
     return tuple(broken)
 
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from sqlalchemy import URL, Row, Select, Table, func, inspect, select
+from sqlalchemy import URL, Column, Row, Select, Table, func, inspect, select
 
 from karat.state.address import driver_url
 from karat.state.engine import reaching, reading_engine
@@ -39,13 +39,28 @@ class StateReader:
         """What became of each stage when it was last planned, by stage."""
         last = select(STAGES.c.stage, func.max(STAGES.c.started_at).label("started_at")).group_by(STAGES.c.stage).subquery()
         same = (STAGES.c.stage == last.c.stage) & (STAGES.c.started_at == last.c.started_at)
-        rows = self._rows(STAGES, select(STAGES).join(last, same).order_by(STAGES.c.stage, STAGES.c.run_id))
+        rows = self._rows(
+            STAGES, select(*self._columns(STAGES)).select_from(STAGES).join(last, same).order_by(STAGES.c.stage, STAGES.c.run_id)
+        )
         return {row.stage: _stage(row) for row in rows}
 
     def close(self) -> None:
         """Let go of the database."""
         if self._engine is not None:
             self._engine.dispose()
+
+    def _columns(self, table: Table) -> list[Column[Any]]:
+        """The columns that the store has: one that no run has upgraded yet lacks the newest."""
+        if self._engine is None:
+            self._engine = reading_engine(self._url)
+        if self._engine is None:
+            return list(table.columns)
+        with reaching(self._url), self._engine.connect() as connection:
+            store = inspect(connection)
+            there = (
+                {column["name"] for column in store.get_columns(table.name)} if store.has_table(table.name) else set(table.columns.keys())
+            )
+        return [column for column in table.columns if column.name in there]
 
     def _rows(self, table: Table, query: Select[Any]) -> list[Row[Any]]:
         if self._engine is None:
@@ -71,7 +86,7 @@ def _stage(row: Row[Any]) -> StageRecord:
         started_at=row.started_at,
         finished_at=row.finished_at,
         seconds=row.seconds,
-        rows=Rows(**{count: row._mapping[f"rows_{count}"] for count in ROW_COUNTS}),  # noqa: SLF001 - public in SQLAlchemy, despite its name
+        rows=Rows(**{count: row._mapping.get(f"rows_{count}", 0) for count in ROW_COUNTS}),  # noqa: SLF001 - public in SQLAlchemy, despite its name
         error=row.error,
         notes=tuple(json.loads(row.notes)),
     )

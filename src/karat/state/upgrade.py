@@ -10,10 +10,10 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.schema import CreateTable
 
 from karat.errors import ConfigError
-from karat.state.migrations import v0001_runs, v0002_watermarks
+from karat.state.migrations import v0001_runs, v0002_watermarks, v0003_star_counts
 from karat.state.schema import STATE
 
-UPGRADES: Final[tuple[Callable[[Connection], None], ...]] = (v0001_runs.upgrade, v0002_watermarks.upgrade)
+UPGRADES: Final[tuple[Callable[[Connection], None], ...]] = (v0001_runs.upgrade, v0002_watermarks.upgrade, v0003_star_counts.upgrade)
 STATE_VERSION: Final = len(UPGRADES)
 """The version of the store that this Karat writes."""
 

@@ -24,6 +24,12 @@ class Rows:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+    closed: int = 0
+    """Versions that ended."""
+    skeletons: int = 0
+    """Members that facts made, or made reach back, before their source told of them."""
+    bytes: int = 0
+    """What the commits of the stage added to its table."""
 
     def keys(self) -> Iterator[str]:
         """The names of the counts; with `[]`, rows can be used as the mapping they print as."""

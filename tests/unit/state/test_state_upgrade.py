@@ -44,7 +44,7 @@ def test_a_store_of_version_1_is_upgraded_and_keeps_its_rows(tmp_path: Path) -> 
     writer = StateWriter.open(url)
     writer.record(StageFinished("new", AT, "ingest.a", "succeeded", 1.0, watermark="7"))
     writer.close()
-    assert versions(url) == [1, 2]
+    assert versions(url) == [1, 2, 3]
     reader = StateReader.open(url)
     assert [(run.run_id, run.ok, run.counts) for run in reader.runs()] == [
         ("20250302T090000-b", False, {"succeeded": 1, "failed": 1}),
@@ -60,7 +60,7 @@ def test_a_reader_upgrades_nothing(tmp_path: Path) -> None:
     url = stored_v1(tmp_path)
     before = (tmp_path / "state.db").read_bytes()
     reader = StateReader.open(url)
-    assert (len(reader.runs()), reader.watermarks()) == (2, {})
+    assert (len(reader.runs()), len(reader.last_stages()), reader.watermarks()) == (2, 2, {})
     assert (tmp_path / "state.db").read_bytes() == before
 
 
@@ -93,7 +93,7 @@ def test_processes_that_open_a_new_store_at_once_all_succeed(tmp_path: Path) -> 
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * 4
-    assert (versions(url), len(StateReader.open(url).runs())) == ([1, 2], 4)
+    assert (versions(url), len(StateReader.open(url).runs())) == ([1, 2, 3], 4)
 
 
 def test_the_upgrades_end_at_the_tables_the_code_uses(tmp_path: Path) -> None:
