@@ -64,7 +64,7 @@ def held_states(held: DataFrame, columns: Names, dimension: Dimension) -> DataFr
 def versions(states: DataFrame, columns: Names, dimension: Dimension) -> DataFrame:
     """The members' versions with their periods; the surrogate key is null where a version has none yet. Grain: one row per version."""
     ordered = _distinct(_in_commit_order(states, dimension) if dimension.effective_at else states, dimension)
-    by_time = Window.partitionBy(*map(col, dimension.keys)).orderBy(AT, KIND)
+    by_time = Window.partitionBy(*map(col, dimension.keys)).orderBy(AT, ORDER, KIND)
     marked = _with_openings(ordered, by_time)
     said = _last_said(marked, columns, dimension)
     kept = said.where(F.col(_OPENS) | (F.col(KIND) == DELETE) | F.col(IS_SKELETON)).withColumn(
@@ -75,7 +75,7 @@ def versions(states: DataFrame, columns: Names, dimension: Dimension) -> DataFra
 
 def latest(states: DataFrame, columns: Names, dimension: Dimension) -> DataFrame:
     """The members as they are now, one row each (SCD1). Grain: one row per natural key."""
-    by_time = Window.partitionBy(*map(col, dimension.keys)).orderBy(F.col(AT).desc(), F.col(KIND).desc(), F.col(ORDER).desc())
+    by_time = Window.partitionBy(*map(col, dimension.keys)).orderBy(F.col(AT).desc(), F.col(ORDER).desc(), F.col(KIND).desc())
     told = _in_commit_order(states, dimension) if dimension.effective_at else states
     whole = all_of(by_time)
     is_said = F.col(KIND) == UPSERT
@@ -168,9 +168,9 @@ def _last_said(states: DataFrame, columns: Names, dimension: Dimension) -> DataF
     untracked = [name for name in columns if name.lower() not in tracked]
     if not untracked:
         return states
-    to_here = Window.partitionBy(*map(col, dimension.keys)).orderBy(AT, KIND).rowsBetween(Window.unboundedPreceding, 0)
+    to_here = Window.partitionBy(*map(col, dimension.keys)).orderBy(AT, ORDER, KIND).rowsBetween(Window.unboundedPreceding, 0)
     numbered = states.withColumn(_VERSION, F.sum((F.col(_OPENS) | (F.col(KIND) != UPSERT)).cast("int")).over(to_here))
-    of_version = all_of(Window.partitionBy(*map(col, dimension.keys), _VERSION).orderBy(AT, KIND))
+    of_version = all_of(Window.partitionBy(*map(col, dimension.keys), _VERSION).orderBy(AT, ORDER, KIND))
     return numbered.withColumns({name: F.last(col(name)).over(of_version) for name in untracked})
 
 
