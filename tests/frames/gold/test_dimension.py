@@ -20,30 +20,30 @@ SHOWN = ("customer_id", "sk", "name", "phone", "from", "to", "open", "gone", "ma
 FLAGS = {"open": "__is_current", "gone": "__is_deleted", "made": "__is_skeleton"}
 
 HELD = """
-    sk:bigint | case:string      | name:string | phone:string | said:date  | from:date  | to:date    | open:boolean | gone:boolean | made:boolean
-    11        | late one splits  | Ann         | 1            | 2026-01-01 | 2026-01-01 | 2026-01-05 | false        | false        | false
-    12        | late one splits  | Bea         | 1            | 2026-01-05 | 2026-01-05 | -          | true         | false        | false
-    13        | repeated         | Ann         | 1            | 2026-01-01 | 2026-01-01 | -          | true         | false        | false
-    14        | untracked        | Ann         | 1            | 2026-01-01 | 2026-01-01 | -          | true         | false        | false
-    15        | filled in place  | -           | -            | -          | 1900-01-01 | -          | true         | false        | true
-    16        | reaches back     | Ann         | 1            | 2026-01-03 | 1900-01-01 | -          | true         | false        | false
-    17        | comes back       | Ann         | 1            | 2026-01-01 | 2026-01-01 | 2026-01-02 | false        | true         | false
-    18        | deleted          | Ann         | 1            | 2026-01-01 | 2026-01-01 | -          | true         | false        | false
-    19        | same instant     | Ann         | 1            | 2026-01-01 | 2026-01-01 | -          | true         | false        | false
-    20        | still a skeleton | -           | -            | -          | 1900-01-01 | -          | true         | false        | true
+    sk:bigint | case:string | name:string | phone:string | said:date  | from:date  | to:date    | open:boolean | gone:boolean | made:boolean
+    11        | late        | Ann         | 1            | 2026-01-01 | 2026-01-01 | 2026-01-05 | false        | false        | false
+    12        | late        | Bea         | 1            | 2026-01-05 | 2026-01-05 | -          | true         | false        | false
+    13        | repeated    | Ann         | 1            | 2026-01-01 | 2026-01-01 | -          | true         | false        | false
+    14        | untracked   | Ann         | 1            | 2026-01-01 | 2026-01-01 | -          | true         | false        | false
+    15        | filled      | -           | -            | -          | 1900-01-01 | -          | true         | false        | true
+    16        | reaches     | Ann         | 1            | 2026-01-03 | 1900-01-01 | -          | true         | false        | false
+    17        | comes back  | Ann         | 1            | 2026-01-01 | 2026-01-01 | 2026-01-02 | false        | true         | false
+    18        | deleted     | Ann         | 1            | 2026-01-01 | 2026-01-01 | -          | true         | false        | false
+    19        | corrected   | Ann         | 1            | 2026-01-01 | 2026-01-01 | -          | true         | false        | false
+    20        | unfilled    | -           | -            | -          | 1900-01-01 | -          | true         | false        | true
 """
 STATES = """
     customer_id:string | name:string | phone:string | said:date  | kind:int | at:timestamp | commit:int
-    late one splits    | Cat         | 1            | 2026-01-03 | 1        | 2026-01-03   | 7
+    late               | Cat         | 1            | 2026-01-03 | 1        | 2026-01-03   | 7
     repeated           | Ann         | 1            | 2026-01-04 | 1        | 2026-01-04   | 7
     untracked          | Ann         | 2            | 2026-01-04 | 1        | 2026-01-04   | 7
-    filled in place    | Ann         | 1            | 2026-01-03 | 1        | 2026-01-03   | 7
-    filled in place    | Bea         | 1            | 2026-01-04 | 1        | 2026-01-04   | 8
-    reaches back       | Zoe         | 1            | 2026-01-02 | 1        | 2026-01-02   | 7
+    filled             | Ann         | 1            | 2026-01-03 | 1        | 2026-01-03   | 7
+    filled             | Bea         | 1            | 2026-01-04 | 1        | 2026-01-04   | 8
+    reaches            | Zoe         | 1            | 2026-01-02 | 1        | 2026-01-02   | 7
     comes back         | Ann         | 1            | 2026-01-01 | 1        | 2026-01-01   | 7
     deleted            | Ann         | 1            | 2026-01-01 | 2        | 2026-01-06   | 7
-    same instant       | Anne        | 1            | 2026-01-01 | 1        | 2026-01-01   | 7
-    still a skeleton   | -           | -            | -          | 2        | 2026-01-06   | 7
+    corrected          | Anne        | 1            | 2026-01-01 | 1        | 2026-01-01   | 7
+    unfilled           | -           | -            | -          | 2        | 2026-01-06   | 7
     three in one batch | A           | 1            | 2026-01-01 | 1        | 2026-01-01   | 5
     three in one batch | B           | 1            | 2026-01-02 | 1        | 2026-01-02   | 6
     three in one batch | C           | 1            | 2026-01-03 | 1        | 2026-01-03   | 7
@@ -53,20 +53,20 @@ STATES = """
 """
 VERSIONS = """
     customer_id:string | sk:bigint | name:string | phone:string | from:date  | to:date    | open:boolean | gone:boolean | made:boolean
-    late one splits    | 11        | Ann         | 1            | 2026-01-01 | 2026-01-03 | false        | false        | false
-    late one splits    | -         | Cat         | 1            | 2026-01-03 | 2026-01-05 | false        | false        | false
-    late one splits    | 12        | Bea         | 1            | 2026-01-05 | -          | true         | false        | false
+    late               | 11        | Ann         | 1            | 2026-01-01 | 2026-01-03 | false        | false        | false
+    late               | -         | Cat         | 1            | 2026-01-03 | 2026-01-05 | false        | false        | false
+    late               | 12        | Bea         | 1            | 2026-01-05 | -          | true         | false        | false
     repeated           | 13        | Ann         | 1            | 2026-01-01 | -          | true         | false        | false
     untracked          | 14        | Ann         | 2            | 2026-01-01 | -          | true         | false        | false
-    filled in place    | 15        | Ann         | 1            | 1900-01-01 | 2026-01-04 | false        | false        | false
-    filled in place    | -         | Bea         | 1            | 2026-01-04 | -          | true         | false        | false
-    reaches back       | -         | Zoe         | 1            | 1900-01-01 | 2026-01-03 | false        | false        | false
-    reaches back       | 16        | Ann         | 1            | 2026-01-03 | -          | true         | false        | false
+    filled             | 15        | Ann         | 1            | 1900-01-01 | 2026-01-04 | false        | false        | false
+    filled             | -         | Bea         | 1            | 2026-01-04 | -          | true         | false        | false
+    reaches            | -         | Zoe         | 1            | 1900-01-01 | 2026-01-03 | false        | false        | false
+    reaches            | 16        | Ann         | 1            | 2026-01-03 | -          | true         | false        | false
     comes back         | 17        | Ann         | 1            | 2026-01-01 | 2026-01-02 | false        | true         | false
     comes back         | -         | Ann         | 1            | 2026-01-02 | -          | true         | false        | false
     deleted            | 18        | Ann         | 1            | 2026-01-01 | 2026-01-06 | false        | true         | false
-    same instant       | 19        | Anne        | 1            | 2026-01-01 | -          | true         | false        | false
-    still a skeleton   | 20        | -           | -            | 1900-01-01 | 2026-01-06 | false        | true         | true
+    corrected          | 19        | Anne        | 1            | 2026-01-01 | -          | true         | false        | false
+    unfilled           | 20        | -           | -            | 1900-01-01 | 2026-01-06 | false        | true         | true
     three in one batch | -         | A           | 1            | 2026-01-01 | 2026-01-02 | false        | false        | false
     three in one batch | -         | B           | 1            | 2026-01-02 | 2026-01-03 | false        | false        | false
     three in one batch | -         | C           | 1            | 2026-01-03 | -          | true         | false        | false
@@ -74,14 +74,14 @@ VERSIONS = """
 """
 LATEST = """
     customer_id:string | name:string | gone:boolean
-    late one splits    | Bea         | false
+    late               | Bea         | false
     repeated           | Ann         | false
     untracked          | Ann         | false
-    filled in place    | Bea         | false
-    reaches back       | Ann         | false
+    filled             | Bea         | false
+    reaches            | Ann         | false
     comes back         | Ann         | false
     deleted            | Ann         | true
-    same instant       | Anne        | false
+    corrected          | Anne        | false
     three in one batch | C           | false
     later is ended     | A           | true
 """
