@@ -17,7 +17,7 @@ from karat.config.names import is_path, lake_path, table_name
 from karat.config.resolved import Config
 from karat.config.secrets import is_reference, revealed
 from karat.errors import ConfigError, KaratError
-from karat.inspect.history import belief_named, entity_named
+from karat.inspect.history import belief_named, entity_named, star_named
 from karat.inspect.positions import check_rules, positions
 from karat.lake.context import RunContext, RunStamp
 from karat.lake.delta import DeltaTables
@@ -143,7 +143,11 @@ class Project:
         return history(self.config, entity, key)
 
     def verify(self, name: str) -> "Verified":
-        """A timeline, or by `silver.NAME` a belief, against a rebuild from its evidence."""
+        """A timeline, by `silver.NAME` a belief, or by `gold.NAME` a table of the star, against a rebuild from what it is made of."""
+        if name.startswith("gold."):
+            from karat.gold.verify import verify_star  # noqa: PLC0415
+
+            return verify_star(star_named(self.config, name), self._context())
         if name.startswith("silver."):
             from karat.belief.rebuild import verify_belief  # noqa: PLC0415
 

@@ -9,6 +9,7 @@ import yaml
 from deltalake import DeltaTable, QueryBuilder
 
 from tests.support.projects import lake_path
+from tests.support.sessions import SMALL
 
 CONTRACT = dict.fromkeys(("has_source_time", "has_stable_bk", "has_explicit_load_type", "has_delete_semantics"), True)
 CRM: dict[str, Any] = {
@@ -34,7 +35,7 @@ CUSTOMER: dict[str, Any] = {
 def entity_project(folder: Path, *entities: Mapping[str, Any], karat: Mapping[str, Any] | None = None) -> Path:
     """A project with the entities, a declaration a file."""
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = {"project": "test", "lake": "./lake", "spark": {"master": "local[2]", "profile": "small"}, **(karat or {})}
+    chosen = {"project": "test", "lake": "./lake", "spark": SMALL, **(karat or {})}
     (folder / "karat.yml").write_text(yaml.safe_dump(chosen), encoding="utf-8")
     for entity in entities:
         (folder / f"{entity['name']}.yml").write_text(yaml.safe_dump(dict(entity), sort_keys=False), encoding="utf-8")

@@ -11,6 +11,8 @@ import yaml
 from arro3.core import Array, DataType, Field, Schema, Table
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+from tests.support.sessions import SMALL
+
 Row = tuple[object, ...]
 Parsed = str | int | float | None
 
@@ -46,7 +48,7 @@ def project_folder(
 ) -> Path:
     """A project with one curation declaration in JSON, `karat.yml`, and SQL files under `sql/`."""
     (folder / "sql").mkdir(parents=True, exist_ok=True)
-    chosen = {"project": "test", "lake": "./lake", "spark": {"master": "local[2]", "profile": "small"}, **(karat or {})}
+    chosen = {"project": "test", "lake": "./lake", "spark": SMALL, **(karat or {})}
     (folder / "karat.yml").write_text(yaml.safe_dump(chosen), encoding="utf-8")
     declaration = {"kind": "curation", "settings": dict(settings or {}), "tables": [dict(table) for table in tables]}
     (folder / "curation.json").write_text(json.dumps(declaration, indent=2), encoding="utf-8")

@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from tests.support.sessions import SMALL
+
 Declared = dict[str, Any]
 
 DIM_CUSTOMER: Declared = {
@@ -54,7 +56,7 @@ SHOP = (DIM_CUSTOMER, DIM_PRODUCT, DIM_DATE, FACT_SALES)
 def star_project(folder: Path, declared: Sequence[Mapping[str, Any]], **karat: object) -> Path:
     """A project of these declarations in one file, `gold.yml`."""
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = {"project": "star", "lake": "./lake", "spark": {"master": "local[2]", "profile": "small"}, **karat}
+    chosen = {"project": "star", "lake": "./lake", "spark": SMALL, **karat}
     (folder / "karat.yml").write_text(yaml.safe_dump(chosen), encoding="utf-8")
     (folder / "gold.yml").write_text(yaml.safe_dump_all(map(dict, declared), sort_keys=False), encoding="utf-8")
     return folder

@@ -40,15 +40,16 @@ def verify(folder: Path, names: Sequence[str], variables: Variables, output: Out
     project = Project.open(folder, variables=variables)
     fetch_jars(output)
     try:
-        everything = [*(entity.name for entity in project.config.entities), *(str(belief.table) for belief in project.config.beliefs)]
-        found = [project.verify(name) for name in names or everything]
+        config = project.config
+        tables = (*(belief.table for belief in config.beliefs), *(star.table for star in config.star))
+        found = [project.verify(name) for name in names or [*(entity.name for entity in config.entities), *map(str, tables)]]
     finally:
         project.close()
     output.record([{**asdict(each), "differences": list(map(_shown, each.differences))} for each in found])
     for each in found:
         if each.equal:
-            what = "the belief" if each.entity.startswith("silver.") else "the timeline"
-            output.line(f"{each.entity}: {what} is what its evidence says")
+            said = {"silver": "the belief is what its evidence says", "gold": "the table is what its sources give"}
+            output.line(f"{each.entity}: {said.get(each.entity.partition('.')[0], 'the timeline is what its evidence says')}")
             continue
         output.line(f"{each.entity}: " + ", ".join(f"{count} {what}" for what, count in (each.counts or {}).items()))
         for difference in each.differences:
@@ -57,8 +58,12 @@ def verify(folder: Path, names: Sequence[str], variables: Variables, output: Out
             output.line(f"  {difference['bk']} {place}: {difference['what']}")
             for column, values in difference.get("columns", {}).items():
                 output.line(f"    {column}: held {_readable(values['held'])}, the evidence says {_readable(values['evidence'])}")
-    if not all(each.equal for each in found):
+    differing = [each.entity for each in found if not each.equal]
+    if any(not name.startswith("gold.") for name in differing):
         output.line("remedy: `karat maintain rebuild-from-raw` writes what the evidence says")
+    for name in (name for name in differing if name.startswith("gold.")):
+        output.line(f"remedy: `karat run --select {name} --reload` reads its sources again")
+    if differing:
         raise typer.Exit(FAILED)
 
 

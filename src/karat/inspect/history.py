@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from karat.config.resolved import Belief, Config, Entity
+from karat.config.star import Star
 from karat.errors import ConfigError
 from karat.inspect.rows import Row, exists, literal, rows_where
 from karat.reference import EntitySchema, order_key, timeline
@@ -46,6 +47,12 @@ def belief_named(config: Config, name: str) -> Belief:
     """The belief by its own name, or by its table's."""
     found = {belief.name: belief for belief in config.beliefs}
     return found.get(name.removeprefix("silver.")) or _unknown("belief", "beliefs", name, found)
+
+
+def star_named(config: Config, name: str) -> Star:
+    """The dimension, fact or bridge by its own name, or by its table's."""
+    found = {star.name: star for star in config.star}
+    return found.get(name.removeprefix("gold.")) or _unknown("dimension, fact or bridge", "tables of the star", name, found)
 
 
 def evidence_of(config: Config, entity: Entity, values: Mapping[str, str]) -> list[Row]:

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 from karat import Project
 from tests.support.cluster_run import deliver, deliveries, evening
 from tests.support.entities import CUSTOMER, entity_project
 from tests.support.processes import ROOT, Started, script, wait_until
+from tests.support.sessions import FEW_ROWS, SMALL
 from tests.support.tables import view
 
 pytestmark = pytest.mark.cluster
@@ -42,6 +44,9 @@ BANK: Mapping[str, Sequence[str]] = {
 def test_the_bank_example_gives_the_same_tables_on_a_cluster(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("local", "cluster"):
         shutil.copytree(ROOT / "examples" / "bank", tmp_path / name, ignore=shutil.ignore_patterns("data", "lake", ".karat", "*.py"))
+        settings = tmp_path / name / "karat.yml"
+        declared = yaml.safe_load(settings.read_text(encoding="utf-8"))
+        settings.write_text(yaml.safe_dump({**declared, "spark": {**declared["spark"], "conf": FEW_ROWS}}), encoding="utf-8")
     with script(tmp_path / "cluster", "tests.support.cluster_run", CLUSTER) as started:
         _run_here(tmp_path / "local", spark)
         assert started.ended() == 0, started.said()
@@ -104,7 +109,7 @@ def _are_equal(folder: Path, local: Path, tables: Mapping[str, Sequence[str]]) -
 
 def _big(folder: Path) -> Path:
     """A project of customers with two deliveries of many rows."""
-    entity_project(folder, CUSTOMER, karat={"spark": {"master": "${var:master}"}, "vars": {"master": "local[2]"}})
+    entity_project(folder, CUSTOMER, karat={"spark": {**SMALL, "master": "${var:master}"}, "vars": {"master": "local[2]"}})
     dice = random.Random(20260301)  # noqa: S311  (histories, not secrets)
     for delivery, days in enumerate(((1, 14), (10, 28))):
         for source in ("crm", "core"):

@@ -24,6 +24,7 @@ from tests.support.beliefs import RULES, declare
 from tests.support.entities import drop, entity_project
 from tests.support.processes import Started, karat, script, succeeds, wait_until
 from tests.support.projects import commits
+from tests.support.sessions import SMALL
 from tests.support.tables import differences, table_rows, view
 from tests.support.worlds import TYPES, UNTRACKED, Batch, batches, delivered, entity, feed, mixed, on_record
 
@@ -171,7 +172,7 @@ def _are_equal(folder: Path, undisturbed: Path) -> None:
 
 
 def _project(folder: Path) -> Path:
-    entity_project(folder, ENTITY, karat={"spark": {"master": "local[1]", "profile": "small"}})
+    entity_project(folder, ENTITY, karat={"spark": {**SMALL, "master": "local[1]"}})
     declare(folder, BELIEF)
     return folder
 
