@@ -14,8 +14,9 @@ from karat import pipeline
 from karat.config.load import load
 from karat.config.moments import in_utc
 from karat.config.names import is_path, lake_path, table_name
-from karat.config.resolved import Config
+from karat.config.resolved import Belief, Config, Entity
 from karat.config.secrets import is_reference, revealed
+from karat.config.star import StarTable
 from karat.errors import ConfigError, KaratError
 from karat.inspect.history import belief_named, entity_named, star_named
 from karat.inspect.positions import check_rules, positions
@@ -182,8 +183,9 @@ class Project:
         return self.table(str(belief_named(self.config, belief).conflicts))
 
     def quarantine(self, entity: str) -> "DataFrame":
-        """The refused rows of an entity."""
-        return self.table(str(entity_named(self.config, entity).quarantine))
+        """The refused rows of an entity, or of a table of the star by `gold.NAME`."""
+        of = star_named(self.config, entity) if entity.startswith("gold.") else entity_named(self.config, entity)
+        return self.table(str(of.quarantine))
 
     def replay(self, entity: str, now: datetime | None = None) -> "Replayed":
         """Refused rows checked again by the present rules; the good ones join the evidence at their own source time."""
@@ -195,23 +197,30 @@ class Project:
     def maintain(self, what: str, names: Sequence[str] = (), *, retention_hours: int = 168) -> "list[Chore]":
         """Housekeeping: `dry-run` says, `apply` does, `rebuild-from-raw` makes timelines and beliefs anew from their evidence.
 
-        `names` are entities and, by `silver.NAME`, beliefs.
+        `names` are entities and, by `silver.NAME` and `gold.NAME`, beliefs and tables of the star.
         """
         from karat.runner.maintenance import chores, maintain, rebuild, staging_chores  # noqa: PLC0415
 
         context = self._context()
-        chosen = [belief_named(self.config, name) if name.startswith("silver.") else entity_named(self.config, name) for name in names]
+        everything: list[Entity | Belief | StarTable] = [*self.config.entities, *self.config.beliefs]
+        everything += [] if what == "rebuild-from-raw" else self.config.star
         done: list[Chore] = []
-        for each in chosen or [*self.config.entities, *self.config.beliefs]:
+        for each in [self._maintained(name) for name in names] or everything:
             if what == "rebuild-from-raw":
-                with_retries(partial(rebuild, each, context), each.name, Interruption())
+                with_retries(partial(rebuild, _of_evidence(each), context), each.name, Interruption())
             elif what == "apply":
                 done += with_retries(partial(maintain, each, context, retention_hours=retention_hours), each.name, Interruption())
             else:
-                done += [chore for _, chore in chores(each, context.tables(), retention_hours=retention_hours)]
+                done += [chore for _, chore in chores(each, context, context.tables(), retention_hours=retention_hours)]
         if not names and what != "rebuild-from-raw":
             done += staging_chores(context.tables(), apply=what == "apply")
         return done
+
+    def _maintained(self, name: str) -> Entity | Belief | StarTable:
+        """What a name given to `maintain` stands for."""
+        if name.startswith("gold."):
+            return star_named(self.config, name)
+        return belief_named(self.config, name) if name.startswith("silver.") else entity_named(self.config, name)
 
     def tables(self) -> DeltaTables:
         """The lake's tables, through a session of their own."""
@@ -236,6 +245,14 @@ class Project:
         if self.config.settings.notify is not None:
             sinks.append(Notifier(self.config.settings.notify, self.config.folder, self.config.settings.project))
         return sinks
+
+
+def _of_evidence(of: Entity | Belief | StarTable) -> Entity | Belief:
+    """The entity or belief itself. Raises `ConfigError` for a table of the star, which is made of other tables."""
+    if isinstance(of, StarTable):
+        message = f"{of.table} is not made of evidence"
+        raise ConfigError(message, remedy=f"read its sources again: karat run --select {of.table} --reload")
+    return of
 
 
 def _stamp(now: datetime | None) -> RunStamp:

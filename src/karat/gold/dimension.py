@@ -41,6 +41,8 @@ _VERSION = "__karat_version"
 _STARTS = "__karat_starts"
 _OPENS = "__karat_opens"
 _NEXT = "__karat_next"
+_HELD_BELOW = 1 << 40
+"""Held versions are numbered below 0, so that they come before every commit."""
 
 
 def with_hashdiff(states: DataFrame, columns: Names, dimension: Dimension) -> DataFrame:
@@ -57,8 +59,10 @@ def held_states(held: DataFrame, columns: Names, dimension: Dimension) -> DataFr
         F.when(~F.col(IS_SKELETON), _state(UPSERT, F.coalesce(F.col(EFFECTIVE_AT), F.col(VALID_FROM)), key)),
         F.when(F.col(IS_DELETED), _state(DELETE, F.col(VALID_TO), F.lit(None).cast("bigint"))),
     )
-    exploded = held.select(*map(col, columns), F.explode(F.array_compact(states)).alias("__karat_state"))
-    return with_hashdiff(exploded, columns, dimension).select(*map(col, columns), HASHDIFF, "__karat_state.*", F.lit(-1).alias(ORDER))
+    by_start = Window.partitionBy(*map(col, dimension.keys)).orderBy(F.col(VALID_FROM), F.col(VALID_TO).asc_nulls_last())
+    numbered = held.withColumn(ORDER, F.row_number().over(by_start) - F.lit(_HELD_BELOW))
+    exploded = numbered.select(*map(col, columns), ORDER, F.explode(F.array_compact(states)).alias("__karat_state"))
+    return with_hashdiff(exploded, columns, dimension).select(*map(col, columns), HASHDIFF, "__karat_state.*", ORDER)
 
 
 def versions(states: DataFrame, columns: Names, dimension: Dimension) -> DataFrame:
@@ -135,10 +139,14 @@ def _in_commit_order(states: DataFrame, dimension: Dimension) -> DataFrame:
 
 
 def _distinct(states: DataFrame, dimension: Dimension) -> DataFrame:
-    """Of states of one instant the last committed one, with the key of the held version it replaces."""
-    same = Window.partitionBy(*map(col, dimension.keys), AT, KIND).orderBy(F.col(ORDER).desc())
-    counted = states.withColumns({"__karat_place": F.row_number().over(same), HELD_KEY: F.max(HELD_KEY).over(all_of(same))})
-    return counted.where(F.col("__karat_place") == 1).drop("__karat_place")
+    """Of new states of one instant the last committed one, in the place of the held version of that instant, whose key it takes."""
+    same = Window.partitionBy(*map(col, dimension.keys), AT, KIND)
+    is_held = F.col(ORDER) < 0
+    counted = states.withColumns({_NEXT: F.max(ORDER).over(same), _BEFORE: F.max(F.when(is_held, F.col(ORDER))).over(same)})
+    taken = F.max(F.when(F.col(ORDER) == F.col(_BEFORE), F.col(HELD_KEY))).over(same)
+    is_replaced = is_held & (F.col(_NEXT) >= 0) & (F.col(ORDER) == F.col(_BEFORE))
+    keyed = counted.withColumn(HELD_KEY, F.when(is_held, F.col(HELD_KEY)).otherwise(taken))
+    return keyed.where(F.when(is_held, ~is_replaced).otherwise(F.col(ORDER) == F.col(_NEXT))).drop(_NEXT, _BEFORE)
 
 
 def _with_openings(states: DataFrame, by_time: WindowSpec) -> DataFrame:
