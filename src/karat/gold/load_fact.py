@@ -183,12 +183,12 @@ def _write(new: tuple[DataFrame, DataFrame] | None, late: DataFrame | None, load
     wanted = [col(name) for name in spec.columns]
     rows = load.held().where(F.lit(False)) if new is None else new[0].select(*wanted)
     concerned = rows.select(*map(col, load.grain))
-    if late is not None:
-        moved = record_late_facts(late, fact, context).join(concerned, load.grain, "left_anti").select(*wanted)
-        rows = rows.unionByName(moved)
-        concerned = rows.select(*map(col, load.grain))
     if new is not None:
         concerned = concerned.unionByName(new[1])
+    if late is not None:
+        others = record_late_facts(late, fact, context).join(concerned, load.grain, "left_anti").select(*wanted)
+        rows = rows.unionByName(others)
+        concerned = concerned.unionByName(others.select(*map(col, load.grain)))
     there = of_these_periods(load.held(), rows, fact) if fact.load == "periodic" else load.held_of(concerned)
     looked = {name: known.state.version for name, known in load.dimensions.items()}
     with materialized(difference(rows, there, spec)) as found:
