@@ -18,10 +18,10 @@ from karat.bronze.new_evidence import EvidenceState, NewEvidence
 from karat.bronze.schema import SIGHTINGS, timeline_spec
 from karat.bronze.timeline import timeline
 from karat.errors import StateConflict
-from karat.lake.changes import ChangeSet, change_set, write
+from karat.lake.changes import ChangeSet, change_set, inserts, write
 from karat.lake.materialized import materialized
 from karat.state.commits import Written, ours
-from karat.temporal.changes import as_inserts, difference
+from karat.temporal.changes import difference
 from karat.temporal.columns import ACTION, BATCH_SEQ, BK, SK
 from karat.temporal.statements import takes_part
 
@@ -112,8 +112,11 @@ def _changes(new: DataFrame, concerned: Concerned, consumed: Consumed, context: 
     """What the new evidence changes, computed and counted."""
     spec, found = timeline_spec(context.schema), concerned.new
     with ExitStack() as stack:
-        if context.timeline.is_empty or not consumed.batch:
-            rows = _from_nothing(found, context)
+        if context.timeline.is_empty:
+            yield inserts(_all_versions(found, context), spec)
+            return
+        if not consumed.batch:
+            rows = difference(_all_versions(found, context), context.versions(), spec)
             yield change_set(stack.enter_context(materialized(rows)), spec)
             return
         news = (consumed.before, found)
@@ -127,14 +130,10 @@ def _changes(new: DataFrame, concerned: Concerned, consumed: Consumed, context: 
         yield changes
 
 
-def _from_nothing(found: NewEvidence, context: StageContext) -> DataFrame:
-    """Every version, where none is held."""
+def _all_versions(found: NewEvidence, context: StageContext) -> DataFrame:
+    """Every version that follows from the evidence. Grain: one row per version."""
     source_level = bool(found.source_level or found.shows_apart)
-    rows = timeline(context.assertions(), context.schema, source_level=source_level)
-    spec = timeline_spec(context.schema)
-    if context.timeline.is_empty:
-        return as_inserts(rows, spec)
-    return difference(rows, context.versions(), spec)
+    return timeline(context.assertions(), context.schema, source_level=source_level)
 
 
 def _rebuilt(keys: DataFrame, found: NewEvidence, before: EvidenceState, context: StageContext) -> DataFrame:

@@ -17,7 +17,7 @@ from karat.config.names import TableName
 from karat.lake.delta import DeltaTables
 from karat.lake.tables import SOURCE, TARGET, Merge
 from karat.state.commits import Commit, Written
-from karat.temporal.changes import DELETE, INSERT, UPDATE, WAS_HELD_UNTIL, TableSpec, overlapping, same_on
+from karat.temporal.changes import DELETE, INSERT, UPDATE, WAS_HELD_UNTIL, TableSpec, as_inserts, overlapping, same_on
 from karat.temporal.columns import ACTION, col, quoted
 from karat.temporal.moments import from_micros, micros_of
 from karat.temporal.sql import Sql, every
@@ -57,6 +57,11 @@ def change_set(rows: DataFrame, spec: TableSpec) -> ChangeSet:
     found = rows.groupBy(ACTION).agg(F.count(F.lit(1)).alias("rows"), *first).collect()
     counts = {row[ACTION]: row["rows"] for row in found}
     return ChangeSet(rows, spec, counts, *(_least(row[name] for row in found) for name in ("earliest", "oldest_end")))
+
+
+def inserts(fresh: DataFrame, spec: TableSpec) -> ChangeSet:
+    """The change that fills a table without rows: read once, when it is written, and counted by its commit."""
+    return ChangeSet(as_inserts(fresh, spec), spec, {INSERT: 1})
 
 
 def write(changes: ChangeSet, into: TableName, tables: DeltaTables, commit: Commit) -> Written:

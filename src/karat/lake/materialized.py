@@ -40,7 +40,8 @@ def materialized(rows: DataFrame) -> Iterator[DataFrame]:
     session, name = rows.sparkSession, uuid.uuid4().hex
     database = _database(session, name)
     try:
-        rows.write.format("parquet").saveAsTable(f"{database}.{_TABLE}")
+        # hashes and texts of many values fill a dictionary in vain, column by column, before Parquet gives it up
+        rows.write.format("parquet").option("parquet.enable.dictionary", "false").saveAsTable(f"{database}.{_TABLE}")
         yield session.table(f"{database}.{_TABLE}")
     finally:
         session.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
